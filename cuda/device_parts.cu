@@ -77,7 +77,8 @@ std::uint64_t rows_of_points(const JoinRequest& request, const DeviceContext& co
 /// The same for joins of nearest rows.
 std::uint64_t rows_of_nearest(const JoinRequest& request, const DeviceContext& context) {
   const std::uint64_t rows = request.sides.rows();
-  return rows_of_parts(request, context, (nearest_device_bytes(request) + rows - 1) / rows, 0);
+  return rows_of_parts(request, context,
+                       (nearest_device_bytes(request, request.sides.rows()) + rows - 1) / rows, 0);
 }
 
 class DeviceParts final : public PartJoins {

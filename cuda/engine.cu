@@ -296,15 +296,21 @@ std::unique_ptr<cuda::NearestJoin> open_nearest_share(
     const JoinRequest& request, std::shared_ptr<cuda::JoinResources> resources,
     const WorkShare& work) {
   cuda::DeviceContext& context = resources->context;
-  const std::uint64_t bytes = cuda::nearest_device_bytes(request);
-  while (bytes > context.available_bytes(request.resources.device_memory_limit) &&
-         context.kept.drop_one()) {
-  }
   cuda::NearestShares shares;
   shares.work = work;
+  std::uint64_t rows = request.sides.rows();
+  std::shared_ptr<PreparedSide> right;  // stays while others go
   if (context.kept.keeps() && request.sides.has_pairs()) {
     shares.left_rows = slot_of_rows(request.left(), context);
     shares.right_rows = slot_of_rows(request.right(), context);
+    shares.kept = context.kept.find(cuda::key_of_nearest(request),
+                                    [] { return std::make_shared<KeptJoin>(); });
+    if (shares.kept) right = shares.kept->right->find(shares.kept.get());
+    if (right) rows -= request.right().rows;
+  }
+  const std::uint64_t bytes = cuda::nearest_device_bytes(request, rows);
+  while (bytes > context.available_bytes(request.resources.device_memory_limit) &&
+         context.kept.drop_one()) {
   }
   return std::make_unique<cuda::NearestJoin>(request, std::move(resources), shares);
 }

@@ -1,10 +1,8 @@
 #include <algorithm>
 #include <cstdio>
-#include <numeric>
 #include <utility>
 
 #include "core/threshold.h"
-#include "cuda/grid/directions.h"
 #include "cuda/nearest_join.h"
 #include "cuda/tiles/tensor_check.h"
 #include "engine/strategy/screen_frame.h"
@@ -22,6 +20,14 @@ constexpr std::uint64_t kFewRightPoints = 1000000;
 bool has_many_columns(const JoinRequest& request) {
   const std::uint32_t dims = request.left().dims;
   return dims >= kTileDims || (dims >= kFewestTileDims && request.right().rows <= kFewRightPoints);
+}
+
+/// Screens are of squared distances.
+bool wants_tiles(const JoinRequest& request) {
+  const Metric metric = request.metric();
+  if (metric != Metric::kL2 && metric != Metric::kCosine) return false;
+  const IndexMethod asked = request.knobs.index;
+  return asked == IndexMethod::kTiles || (asked == IndexMethod::kAuto && has_many_columns(request));
 }
 
 /// Neighbours of a slice at most, where a point has no more, and slices on their way. A slice of
@@ -56,6 +62,13 @@ std::uint64_t round_bytes(JoinResources& resources) {
 
 }  // namespace
 
+JoinKey key_of_nearest(const JoinRequest& request) {
+  constexpr int kTiles = 0;
+  const std::uint32_t columns =
+      tree_columns(request.metric(), request.right().dims, most_neighbors(request));
+  return key_of_neighbors(request, wants_tiles(request) ? kTiles : static_cast<int>(columns));
+}
+
 double nearest_ms(const JoinRequest& request) {
   const auto left = static_cast<double>(request.left().rows);
   if (!has_many_columns(request)) return left * most_neighbors(request) * kNeighborNs / 1e6;
@@ -65,14 +78,14 @@ double nearest_ms(const JoinRequest& request) {
 
 /// Rows as they came, in single precision as directions, in double precision and in order with two
 /// keys while sorting, or half as many bits for a screen.
-std::uint64_t nearest_device_bytes(const JoinRequest& request) {
+std::uint64_t nearest_device_bytes(const JoinRequest& request, std::uint64_t rows) {
   const std::uint64_t dims = request.left().dims;
   const std::uint64_t directions = request.metric() == Metric::kCosine ? dims * sizeof(float) : 0;
   const std::uint64_t ordered = has_many_columns(request)
                                     ? (dims + 15) / 16 * 16 * sizeof(float) / 2
                                     : 2 * dims * sizeof(double);
   constexpr std::uint64_t kKeys = 6 * 8;
-  return request.sides.rows() * (point_bytes(request.left()) + directions + ordered + kKeys);
+  return rows * (point_bytes(request.left()) + directions + ordered + kKeys);
 }
 
 NearestJoin::Slot::Slot(const JoinRequest& request, JoinResources& resources, std::uint32_t most,
@@ -94,21 +107,17 @@ NearestJoin::NearestJoin(const JoinRequest& request, std::shared_ptr<JoinResourc
                          const NearestShares& shares)
     : DeviceJoin(request, std::move(resources)),
       uploader_(resources_->host, request.resources.threads),
-      share_(shares.work),
+      shares_(shares),
       k_(most_neighbors(request)) {
   stats_.strategy.sort_column = kNoColumn;
   if (!request.sides.has_pairs()) {
     phase_ = Phase::kEnd;
     return;
   }
-  if (wants_tiles() && !tensor_sums_are_close(resources_->context, stream_))
+  if (wants_tiles(request) && !tensor_sums_are_close(resources_->context, stream_))
     throw Unable{"the tensor cores of the device are less exact than nearest-neighbor joins need"};
   stop_.emplace(*resources_, stream_);
-  findings_ = DeviceBuffer<Findings>(resources_->device, 1, stream_);
-  host_findings_ = PinnedBlock(resources_->host, sizeof(Findings));
-  check(cudaMemsetAsync(findings_.data(), 0, findings_.bytes(), stream_), "clearing flags");
-  open_side(left_, request_.left(), shares.left_rows);
-  if (!request_.self_join()) open_side(right_, request_.right(), shares.right_rows);
+  open_sides();
 }
 
 NearestJoin::~NearestJoin() {
@@ -118,19 +127,36 @@ NearestJoin::~NearestJoin() {
   search_.reset();
 }
 
-void NearestJoin::open_side(Side& side, const Dataset& data, std::shared_ptr<SideSlot> slot) {
-  side.rows.emplace(data, resources_, std::move(slot));
-  side.points = side.rows->points();
-  ++(side.rows->were_there() ? stats_.reused_sides : stats_.indexed_sides);
+/// A side that this join prepares.
+std::shared_ptr<NearestSide> NearestJoin::make_side(const Dataset& data,
+                                                    const std::shared_ptr<SideSlot>& rows) {
+  auto side = std::make_shared<NearestSide>(data, shares_.kept.get(), rows, resources_);
+  unprepared_.push_back(side.get());
+  ++(side->rows_were_there() ? stats_.reused_sides : stats_.indexed_sides);
+  return side;
 }
 
-/// Screens are of squared distances.
-bool NearestJoin::wants_tiles() const {
-  const Metric metric = request_.metric();
-  if (metric != Metric::kL2 && metric != Metric::kCosine) return false;
-  const IndexMethod asked = request_.knobs.index;
-  return asked == IndexMethod::kTiles ||
-         (asked == IndexMethod::kAuto && has_many_columns(request_));
+void NearestJoin::open_sides() {
+  const KeptJoin* const kept = shares_.kept.get();
+  if (kept != nullptr) right_ = std::static_pointer_cast<NearestSide>(kept->right->find(kept));
+  if (right_) {
+    right_->hold(stream_);
+    ++stats_.reused_sides;
+  }
+  if (!request_.self_join()) left_ = make_side(request_.left(), shares_.left_rows);
+  if (!right_) right_ = make_side(request_.right(), shares_.right_rows);
+  if (request_.self_join()) left_ = right_;
+}
+
+bool NearestJoin::prepares_right() const {
+  return std::find(unprepared_.begin(), unprepared_.end(), right_.get()) != unprepared_.end();
+}
+
+/// The request whose sample frames are chosen by: what is kept serves other left points, too.
+JoinRequest NearestJoin::framed() const {
+  JoinRequest request = request_;
+  if (shares_.kept) request.sides = Sides::one(request_.right(), PairSelection::kAll);
+  return request;
 }
 
 /// Sets *batch; or goes from one phase to the next if the device is done with it.
@@ -142,33 +168,21 @@ Progress NearestJoin::move_on(ResultBatch* batch) {
     return Progress::kSome;
   }
   if (!step_.done()) return Progress::kNone;
-  phase_ == Phase::kDirections ? prepare_search() : start_search();
+  phase_ == Phase::kDirections ? prepare_search() : search_tree();
   return Progress::kSome;
 }
 
 /// Copies rows for some milliseconds. True: all are there.
 bool NearestJoin::upload() {
-  Side& side = left_uploaded_ ? right_ : left_;
-  if (!side.rows->copy_piece(uploader_)) return false;
-  if (!left_uploaded_ && !request_.self_join()) {
-    left_uploaded_ = true;
-    return false;
-  }
-  if (request_.right().ids != nullptr) {
-    ids_ = DeviceBuffer<std::int64_t>(resources_->device, request_.right().rows, stream_);
-    uploader_.copy(ids_.data(), request_.right().ids, ids_.bytes(), stream_);
-  }
-  return true;
+  if (uploaded_ == unprepared_.size()) return true;
+  NearestSide* const side = unprepared_[uploaded_];
+  if (!side->copy_piece(uploader_)) return false;
+  if (side == right_.get()) side->name(request_.right(), uploader_);
+  return ++uploaded_ == unprepared_.size();
 }
 
 void NearestJoin::find_directions() {
-  const auto find = [this](Side& side) {
-    side.directions =
-        directions_of(resources_->device, side.points, &findings_.data()->extreme, stream_);
-  };
-  find(left_);
-  if (!request_.self_join()) find(right_);
-  copy_to_host(host_findings_.as<Findings>(), findings_.data(), 1, stream_);
+  for (NearestSide* const side : unprepared_) side->find_directions();
   step_.record(stream_);
   phase_ = Phase::kDirections;
 }
@@ -179,49 +193,61 @@ NeighborQuestion NearestJoin::question() {
           .k = k_,
           .most_raw = make_threshold(request_.metric(), request_.eps()).raw,
           .without_itself = request_.self_join() && request_.pairs() == PairSelection::kDistinct,
-          .right_ids = ids_.data(),
+          .right_ids = right_->ids(),
           .stop = stop_->get()};
 }
 
-/// Of extreme vectors directions prove nothing: then all are looked at.
+/// Of extreme vectors directions prove nothing: then all are looked at, in a tree that nothing is
+/// kept of.
 void NearestJoin::prepare_search() {
-  const bool extreme =
-      request_.metric() == Metric::kCosine && host_findings_.as<Findings>()->extreme != 0;
-  if (!wants_tiles() || extreme) return sort_sides();
-  search_ = make_screened_search(
-      question(), choose_screen_frame(request_, false), {&left_.points, &indexed(left_)},
-      {&right().points, &indexed(right())}, resources_->device, resources_->host,
-      round_bytes(*resources_), resources_->context.properties().multiProcessorCount, stream_);
+  const bool extreme = left_->extreme() || right_->extreme();
+  if (!wants_tiles(request_) || extreme) {
+    if (extreme) shares_.kept = nullptr;
+    if (right_->rounded().points == 0) return sort_sides();
+    right_ = make_side(request_.right(), shares_.right_rows);  // it was found as tiles
+    phase_ = Phase::kUpload;
+    return;
+  }
+  if (prepares_right()) right_->choose_rounding(choose_screen_frame(framed(), false));
+  for (NearestSide* const side : unprepared_) side->round(right_->rounding());
+  keep_right();
+  search_ = make_screened_search(question(), *left_, *right_, resources_->device, resources_->host,
+                                 round_bytes(*resources_),
+                                 resources_->context.properties().multiProcessorCount, stream_);
   start_search();
 }
 
 void NearestJoin::sort_sides() {
-  const CurveFrame frame = choose_curve_frame(request_);
-  left_.ordered = sort_by_curve(resources_->device, indexed(left_), frame,
-                                &findings_.data()->left_finite, stream_);
-  if (!request_.self_join())
-    right_.ordered = sort_by_curve(resources_->device, indexed(right_), frame,
-                                   &findings_.data()->right_finite, stream_);
-  copy_to_host(host_findings_.as<Findings>(), findings_.data(), 1, stream_);
+  const CurveFrame frame = prepares_right() ? choose_curve_frame(framed()) : right_->frame();
+  for (NearestSide* const side : unprepared_) side->sort(frame);
   step_.record(stream_);
   phase_ = Phase::kSort;
 }
 
+/// Leaves the right side, which is all in the stream, to the joins that follow.
+void NearestJoin::keep_right() {
+  if (!shares_.kept || !prepares_right()) return;
+  right_->finish();
+  shares_.kept->right->put(right_);
+}
+
+void NearestJoin::search_tree() {
+  if (left_->points() == 0 || right_->points() == 0) {
+    phase_ = Phase::kEnd;
+    stats_.strategy.index = IndexMethod::kKdTree;
+    return;
+  }
+  for (NearestSide* const side : unprepared_)
+    side->order(tree_columns(request_.metric(), request_.left().dims, k_));
+  if (prepares_right()) right_->make_tree();
+  keep_right();
+  search_ = make_box_search(question(), *left_, *right_, left_->extreme() || right_->extreme(),
+                            resources_->device, stream_);
+  start_search();
+}
+
 void NearestJoin::start_search() {
   phase_ = Phase::kSearch;
-  if (!search_) {
-    const Findings& found = *host_findings_.as<Findings>();
-    const unsigned right_finite = request_.self_join() ? found.left_finite : found.right_finite;
-    if (found.left_finite == 0 || right_finite == 0) {
-      phase_ = Phase::kEnd;
-      stats_.strategy.index = IndexMethod::kKdTree;
-      return;
-    }
-    search_ = make_box_search(question(),
-                              {&left_.points, &indexed(left_), &left_.ordered, found.left_finite},
-                              {&right().points, &indexed(right()), &right().ordered, right_finite},
-                              found.extreme != 0, resources_->device, stream_);
-  }
   const SliceSizes sizes = slice_sizes(k_);
   const std::uint64_t entries = std::min({sizes.entries, entries_within(sizes, resources_->host),
                                           entries_within(sizes, resources_->device)});
@@ -255,7 +281,7 @@ Progress NearestJoin::search(ResultBatch* batch) {
       step_.record(stream_);
     return Progress::kSome;
   }
-  if (!share_.is_taken(search_->points()) && launched_ - delivered_ < slots_.size()) {
+  if (!shares_.work.is_taken(search_->points()) && launched_ - delivered_ < slots_.size()) {
     start_slice();
     return Progress::kSome;
   }
@@ -266,7 +292,7 @@ Progress NearestJoin::search(ResultBatch* batch) {
 
 void NearestJoin::start_slice() {
   Slot& slot = slots_[launched_ % slots_.size()];
-  const Places places = share_.take(search_->points(), slice_points_, kFewestSlicePoints);
+  const Places places = shares_.work.take(search_->points(), slice_points_, kFewestSlicePoints);
   slot.points = places.count();
   slot.is_packed = false;
   const NeighborSlice slice{places.first,       slot.points,           slot.rows.data(),

@@ -5,11 +5,10 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
+#include <vector>
 
 #include "cuda/device/device_join.h"
 #include "cuda/device/upload.h"
-#include "cuda/grid/uploaded_rows.h"
 #include "cuda/nearest/box_search.h"
 #include "cuda/nearest/screened_search.h"
 #include "engine/joins/work_share.h"
@@ -21,14 +20,18 @@ namespace gpujoin::cuda {
 /// What a join shares with others.
 struct NearestShares {
   std::shared_ptr<SideSlot> left_rows, right_rows;  ///< rows as they came; may be null
-  WorkShare work;                                   ///< left points, in the order of the search
+  std::shared_ptr<KeptJoin> kept;  ///< whose right side is the request's, prepared; may be null
+  WorkShare work;                  ///< left points, in the order of the search
 };
+
+/// What is kept of the request's right side for its nearest rows: its key.
+JoinKey key_of_nearest(const JoinRequest& request);
 
 /// What the search of such a join is expected to take on a device, in milliseconds.
 double nearest_ms(const JoinRequest& request);
 
-/// Bytes of the device that a join holds at most besides its slices.
-std::uint64_t nearest_device_bytes(const JoinRequest& request);
+/// Bytes of the device that so many rows of a join's sides take at most, besides its slices.
+std::uint64_t nearest_device_bytes(const JoinRequest& request, std::uint64_t rows);
 
 /// `request` is one for Output::kNearest whose rows lie in memory; else as DeviceJoin.
 class NearestJoin final : public DeviceJoin {
@@ -44,18 +47,6 @@ class NearestJoin final : public DeviceJoin {
  private:
   enum class Phase { kUpload, kDirections, kSort, kSearch, kEnd };
 
-  /// Rows of a dataset on the device.
-  struct Side {
-    std::optional<ArrivingRows> rows;
-    DevicePoints points;      ///< the same
-    DevicePoints directions;  ///< by cosine distance
-    CurvePoints ordered;      ///< where a tree is searched
-  };
-  /// What the device finds out while sides are prepared.
-  struct Findings {
-    unsigned left_finite, right_finite;
-    unsigned extreme;
-  };
   /// The result of a slice, on its way.
   struct Slot {
     Slot(const JoinRequest& request, JoinResources& resources, std::uint32_t points,
@@ -74,12 +65,17 @@ class NearestJoin final : public DeviceJoin {
   };
 
   Progress move_on(ResultBatch* batch) override;
+  std::shared_ptr<NearestSide> make_side(const Dataset& data,
+                                         const std::shared_ptr<SideSlot>& rows);
+  void open_sides();
+  bool prepares_right() const;
+  JoinRequest framed() const;
   bool upload();
   void find_directions();
   void sort_sides();
-  void open_side(Side& side, const Dataset& data, std::shared_ptr<SideSlot> slot);
-  bool wants_tiles() const;
+  void keep_right();
   void prepare_search();
+  void search_tree();
   NeighborQuestion question();
   void start_search();
   Progress search(ResultBatch* batch);
@@ -87,21 +83,15 @@ class NearestJoin final : public DeviceJoin {
   void finish_slice();
   void pack(Slot& slot);
   bool deliver(ResultBatch* batch);
-  Side& right() { return request_.self_join() ? left_ : right_; }
   Slot& oldest() { return slots_[delivered_ % slots_.size()]; }
-  const DevicePoints& indexed(const Side& side) const {
-    return request_.metric() == Metric::kCosine ? side.directions : side.points;
-  }
 
   Uploader uploader_;
-  WorkShare share_;        ///< left points
+  NearestShares shares_;
   const std::uint32_t k_;  ///< neighbours of a point at most
   Phase phase_ = Phase::kUpload;
-  Side left_{}, right_{};
-  bool left_uploaded_ = false;
-  DeviceBuffer<std::int64_t> ids_;  ///< of the right side, where it has some
-  DeviceBuffer<Findings> findings_;
-  PinnedBlock host_findings_;
+  std::shared_ptr<NearestSide> left_, right_;  ///< of a self-join one
+  std::vector<NearestSide*> unprepared_;       ///< of these, the ones that this join prepares
+  std::size_t uploaded_ = 0;                   ///< of them, those whose rows are there
   std::unique_ptr<NeighborSearch> search_;
   std::deque<Slot> slots_;
   std::uint32_t slice_points_ = 0;

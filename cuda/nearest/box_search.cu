@@ -10,7 +10,6 @@ namespace gpujoin::cuda {
 namespace {
 
 constexpr unsigned kSearchThreads = 128;
-constexpr std::uint32_t kLeafPoints = 12;
 constexpr std::uint32_t kShortList = 8;  ///< neighbours that registers hold
 constexpr std::uint32_t kList = 32;      ///< and a thread's memory
 constexpr std::uint32_t kMostSlicePoints = 1u << 19;
@@ -172,14 +171,6 @@ __global__ void __launch_bounds__(kSearchThreads)
   add_over_block<kSearchThreads>(is_short, &view.report->short_rows);
 }
 
-/// Columns that the points of a tree have, which kernels are compiled for; where there are too
-/// many, as many as the data.
-std::uint32_t padded_columns(Metric metric, std::uint32_t dims, std::uint32_t k) {
-  if (metric != Metric::kL2 || dims > 8) return dims;
-  if (k > kList) return dims <= 4 ? 4 : 8;
-  return dims <= 2 ? 2 : dims == 3 ? 3 : (dims + 1) / 2 * 2;
-}
-
 using Kernel = void (*)(SearchView, NeighborSlice);
 
 template <Metric M>
@@ -204,7 +195,7 @@ Kernel choose_kernel(Metric metric, std::uint32_t dims, std::uint32_t k) {
     default:
       break;
   }
-  const std::uint32_t columns = padded_columns(metric, dims, k);
+  const std::uint32_t columns = tree_columns(metric, dims, k);
   if (columns > 8) return kernel_of_any<Metric::kL2>(k);
   if (k > kList)
     return columns == 4 ? search_kernel<Metric::kL2, 4, 0> : search_kernel<Metric::kL2, 8, 0>;
@@ -224,30 +215,22 @@ Kernel choose_kernel(Metric metric, std::uint32_t dims, std::uint32_t k) {
 
 class BoxSearch final : public NeighborSearch {
  public:
-  BoxSearch(const NeighborQuestion& question, const SearchSide& left, const SearchSide& right,
+  BoxSearch(const NeighborQuestion& question, const NearestSide& left, const NearestSide& right,
             bool any_direction, MemoryBudget& budget, cudaStream_t stream)
-      : points_(left.points),
+      : points_(left.points()),
         kernel_(choose_kernel(question.metric, question.dims, question.k)),
         report_(budget, 1, stream),
+        view_{right.tree(),
+              left.ordered().coordinates.data(),
+              left.ordered().order.data(),
+              right.ordered().order.data(),
+              left.originals().data(),
+              right.originals().data(),
+              right.originals().scalar,
+              any_direction,
+              question,
+              report_.data()},
         stream_(stream) {
-    const std::uint32_t stride = padded_columns(question.metric, question.dims, question.k);
-    order_coordinates(budget, *right.indexed, right.points, stride, *right.ordered, stream);
-    if (left.ordered != right.ordered)
-      order_coordinates(budget, *left.indexed, left.points, stride, *left.ordered, stream);
-    BoxTree tree{right.points, tree_levels(right.points, kLeafPoints), stride,
-                 right.ordered->coordinates.data(), nullptr};
-    boxes_ = find_boxes(budget, tree, stream);
-    tree.boxes = boxes_.data();
-    view_ = {tree,
-             left.ordered->coordinates.data(),
-             left.ordered->order.data(),
-             right.ordered->order.data(),
-             left.originals->data(),
-             right.originals->data(),
-             right.originals->scalar,
-             any_direction,
-             question,
-             report_.data()};
     check(cudaMemsetAsync(report_.data(), 0, report_.bytes(), stream), "clearing counts");
   }
 
@@ -270,15 +253,20 @@ class BoxSearch final : public NeighborSearch {
   std::uint32_t points_;
   Kernel kernel_;
   DeviceBuffer<SearchReport> report_;
-  DeviceBuffer<float> boxes_;
   SearchView view_;
   cudaStream_t stream_;
 };
 
 }  // namespace
 
+std::uint32_t tree_columns(Metric metric, std::uint32_t dims, std::uint32_t k) {
+  if (metric != Metric::kL2 || dims > 8) return dims;
+  if (k > kList) return dims <= 4 ? 4 : 8;
+  return dims <= 2 ? 2 : dims == 3 ? 3 : (dims + 1) / 2 * 2;
+}
+
 std::unique_ptr<NeighborSearch> make_box_search(const NeighborQuestion& question,
-                                                const SearchSide& left, const SearchSide& right,
+                                                const NearestSide& left, const NearestSide& right,
                                                 bool any_direction, MemoryBudget& budget,
                                                 cudaStream_t stream) {
   return std::make_unique<BoxSearch>(question, left, right, any_direction, budget, stream);

@@ -5,24 +5,20 @@
 #include <memory>
 
 #include "cuda/device/memory.h"
-#include "cuda/nearest/curve_points.h"
+#include "cuda/nearest/nearest_side.h"
 #include "cuda/nearest/neighbor_search.h"
 
 namespace gpujoin::cuda {
 
-/// One side's data as it was uploaded, and what is indexed of it: the same, or for cosine the
-/// directions.
-struct SearchSide {
-  const DevicePoints* originals;
-  const DevicePoints* indexed;
-  CurvePoints* ordered;
-  std::uint32_t points;  ///< finite ones
-};
+/// Columns that the points of a tree have, which kernels are compiled for; where there are too
+/// many, as many as the data.
+std::uint32_t tree_columns(Metric metric, std::uint32_t dims, std::uint32_t k);
 
-/// Sides stay until the search has gone; `left` and `right` may be the same. `any_direction`: a
-/// vector is extreme, see core/cosine.h. Throws CudaError or MemoryLimitExceeded.
+/// Sides with ordered points, the right one with a tree. They stay until the search has gone, and
+/// may be the same. `any_direction`: a vector is extreme, see core/cosine.h. Throws CudaError or
+/// MemoryLimitExceeded.
 std::unique_ptr<NeighborSearch> make_box_search(const NeighborQuestion& question,
-                                                const SearchSide& left, const SearchSide& right,
+                                                const NearestSide& left, const NearestSide& right,
                                                 bool any_direction, MemoryBudget& budget,
                                                 cudaStream_t stream);
 

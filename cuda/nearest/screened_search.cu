@@ -2,7 +2,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cub/device/device_radix_sort.cuh>
-#include <vector>
 
 #include "core/tile_screen.h"
 #include "cuda/device/tuning.h"
@@ -23,38 +22,27 @@ constexpr std::uint64_t kMostRoundCandidates = std::uint64_t{1} << 24;
 /// give each left point a threshold; each round's candidates narrow it.
 class ScreenedSearch final : public NeighborSearch {
  public:
-  ScreenedSearch(const NeighborQuestion& question, const ScreenFrame& frame,
-                 const ScreenedSide& left, const ScreenedSide& right, MemoryBudget& budget,
-                 HostBudget& host, std::uint64_t round_bytes, int multiprocessors,
-                 cudaStream_t stream)
+  ScreenedSearch(const NeighborQuestion& question, const NearestSide& left,
+                 const NearestSide& right, MemoryBudget& budget, HostBudget& host,
+                 std::uint64_t round_bytes, int multiprocessors, cudaStream_t stream)
       : question_(question),
         budget_(budget),
         multiprocessors_(multiprocessors),
         stream_(stream),
-        left_originals_(*left.originals),
-        right_originals_(*right.originals),
+        left_originals_(left.originals()),
+        right_originals_(right.originals()),
+        how_(right.rounding()),
+        left_(left.rounded()),
+        right_(right.rounded()),
         report_(budget, 1, stream),
         found_(budget, 1, stream),
-        host_found_(host, sizeof(unsigned long long)) {
+        host_found_(host, sizeof(unsigned long long)),
+        left_reject_(infinities(left_.tiles)) {
     check(cudaMemsetAsync(report_.data(), 0, report_.bytes(), stream), "clearing counts");
-    const std::uint32_t dims = question.dims;
-    order_ = DeviceBuffer<std::uint32_t>(budget, dims, stream);
-    center_ = DeviceBuffer<double>(budget, dims, stream);
-    std::vector<double> center(dims);
-    for (std::uint32_t d = 0; d < dims; ++d) center[d] = frame.center[frame.order[d]];
-    copy(order_, frame.order.data());
-    copy(center_, center.data());
-    check(cudaStreamSynchronize(stream), "copying the centre");
-    how_ = {dims, (dims + 15) / 16 * 16, frame.scale, order_.data(), center_.data()};
-    const bool same = left.originals == right.originals;
-    right_ = round_points(budget, *right.screened, how_, stream);
-    if (!same) left_own_ = round_points(budget, *left.screened, how_, stream);
-    left_ = same ? &right_ : &left_own_;
-    left_reject_ = infinities(left_->tiles);
     allocate_round(round_bytes);
   }
 
-  std::uint32_t points() const override { return left_->points; }
+  std::uint32_t points() const override { return left_.points; }
   std::uint32_t most_slice_points() const override { return most_slice_points_; }
 
   bool start(const NeighborSlice& slice) override {
@@ -103,12 +91,6 @@ class ScreenedSearch final : public NeighborSearch {
         std::min<std::uint64_t>(right_.points, std::uint64_t{tiles} * kScreenTile));
   }
 
-  template <class T>
-  void copy(const DeviceBuffer<T>& to, const T* from) {
-    check(cudaMemcpyAsync(to.data(), from, to.bytes(), cudaMemcpyHostToDevice, stream_),
-          "copying the centre");
-  }
-
   DeviceBuffer<float> infinities(std::uint32_t tiles) {
     DeviceBuffer<float> numbers(budget_, std::size_t{tiles} * kScreenTile, stream_);
     constexpr std::uint32_t kInfinity = 0x7f800000;  // its bits
@@ -122,7 +104,7 @@ class ScreenedSearch final : public NeighborSearch {
     constexpr std::uint64_t kCandidateBytes = 2 * sizeof(std::uint64_t);
     constexpr std::uint64_t kPointBytes = kScreenTile * kCandidateBytes + 8;
     const std::uint64_t tiles = std::clamp<std::uint64_t>(bytes / kPointBytes / kScreenTile, 1,
-                                                          std::min(kMostSliceTiles, left_->tiles));
+                                                          std::min(kMostSliceTiles, left_.tiles));
     most_slice_points_ = static_cast<std::uint32_t>(tiles * kScreenTile);
     const std::uint64_t expected = std::uint64_t{most_slice_points_} * 4 * question_.k;
     const std::uint64_t capacity = std::max<std::uint64_t>(
@@ -142,7 +124,7 @@ class ScreenedSearch final : public NeighborSearch {
             left_originals_.data(),
             right_originals_.data(),
             right_originals_.scalar,
-            left_->spread,
+            left_.spread,
             right_.spread,
             slice_,
             nullptr,
@@ -159,7 +141,7 @@ class ScreenedSearch final : public NeighborSearch {
       return true;
     }
     launch_thresholds(
-        {question_, slice_, left_->norms.data(), left_->errors.data(), right_.most_error.data(),
+        {question_, slice_, left_.norms.data(), left_.errors.data(), right_.most_error.data(),
          how_.scale, tensor_accumulation(how_.padded_dims), left_reject_.data()},
         stream_);
     const std::uint32_t first_row = slice_.first / kScreenTile;
@@ -171,7 +153,7 @@ class ScreenedSearch final : public NeighborSearch {
     end_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(right_.tiles, seen_ + width));
     const TileList tiles{tile_pairs_.data(), tile_count_.data()};
     check(cudaMemsetAsync(found_.data(), 0, found_.bytes(), stream_), "clearing counts");
-    const ScreenView view{{left_->values.data(), left_reject_.data(), nullptr},
+    const ScreenView view{{left_.values.data(), left_reject_.data(), nullptr},
                           {right_.values.data(), right_.reject.data(), nullptr},
                           how_.padded_dims,
                           question_.without_itself ? Half::kButItself : Half::kNo,
@@ -185,7 +167,7 @@ class ScreenedSearch final : public NeighborSearch {
 
   void merge_candidates(std::uint64_t found) {
     int bits = 1;
-    while (bits < 32 && left_->points >> bits != 0) ++bits;
+    while (bits < 32 && left_.points >> bits != 0) ++bits;
     std::size_t bytes = 0;
     const auto sort = [&](void* scratch) {
       check(cub::DeviceRadixSort::SortKeys(scratch, bytes, list_.data(), sorted_.data(), found, 0,
@@ -208,14 +190,11 @@ class ScreenedSearch final : public NeighborSearch {
   const int multiprocessors_;
   const cudaStream_t stream_;
   const DevicePoints &left_originals_, &right_originals_;
+  const Rounding& how_;
+  const RoundedPoints &left_, &right_;
   DeviceBuffer<SearchReport> report_;
   DeviceBuffer<unsigned long long> found_;
   PinnedBlock host_found_;
-  DeviceBuffer<std::uint32_t> order_;
-  DeviceBuffer<double> center_;
-  Rounding how_{};
-  RoundedPoints right_, left_own_;
-  const RoundedPoints* left_;
   DeviceBuffer<float> left_reject_;
   DeviceBuffer<std::uint64_t> list_, sorted_;
   DeviceBuffer<std::uint32_t> begins_, ends_;
@@ -231,11 +210,12 @@ class ScreenedSearch final : public NeighborSearch {
 
 }  // namespace
 
-std::unique_ptr<NeighborSearch> make_screened_search(
-    const NeighborQuestion& question, const ScreenFrame& frame, const ScreenedSide& left,
-    const ScreenedSide& right, MemoryBudget& budget, HostBudget& host, std::uint64_t round_bytes,
-    int multiprocessors, cudaStream_t stream) {
-  return std::make_unique<ScreenedSearch>(question, frame, left, right, budget, host, round_bytes,
+std::unique_ptr<NeighborSearch> make_screened_search(const NeighborQuestion& question,
+                                                     const NearestSide& left,
+                                                     const NearestSide& right, MemoryBudget& budget,
+                                                     HostBudget& host, std::uint64_t round_bytes,
+                                                     int multiprocessors, cudaStream_t stream) {
+  return std::make_unique<ScreenedSearch>(question, left, right, budget, host, round_bytes,
                                           multiprocessors, stream);
 }
 

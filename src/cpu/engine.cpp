@@ -170,7 +170,8 @@ class CpuParts final : public PartJoins {
   std::unique_ptr<Join> open(const JoinRequest& part, std::shared_ptr<SideSlot> left,
                              std::shared_ptr<SideSlot> right) override {
     if (part.shape() == Shape::kBoxes) return std::make_unique<cpu::BoxJoin>(part, budget_);
-    if (part.output() == Output::kNearest) return std::make_unique<cpu::NearestJoin>(part, budget_);
+    if (part.output() == Output::kNearest)
+      return std::make_unique<cpu::NearestJoin>(part, budget_, nullptr);
     const OpenJoin range_join = [=, this](const JoinRequest& join) -> std::unique_ptr<Join> {
       if (is_of_bits(join.metric())) return std::make_unique<cpu::BitJoin>(join, budget_);
       if (by_length())
@@ -287,12 +288,34 @@ std::unique_ptr<Join> open_box_join(const JoinRequest& request) {
   return std::make_unique<cpu::BoxJoin>(request);
 }
 
-std::unique_ptr<Join> open_nearest_join(const JoinRequest& request) {
+/// What is kept of the right side for its nearest rows; null: nothing is.
+std::shared_ptr<KeptJoin> kept_neighbors(const JoinRequest& request) {
+  if (!cache().keeps() || request.sides.in_file()) return nullptr;
+  const auto index = static_cast<int>(cpu::choose_nearest_index(request));
+  return cache().find(key_of_neighbors(request, index),
+                      [] { return std::make_shared<KeptJoin>(); });
+}
+
+/// Threads that looking for some points in a tree is worth.
+unsigned search_threads(const JoinRequest& request) {
+  constexpr std::uint64_t kPointsPerThread = 64;
+  const std::uint64_t points = request.left().rows / kPointsPerThread + 1;
+  return static_cast<unsigned>(std::min<std::uint64_t>(request.resources.threads, points));
+}
+
+std::unique_ptr<Join> open_nearest_join(const JoinRequest& asked) {
+  JoinRequest request = asked;
+  const std::shared_ptr<KeptJoin> kept = kept_neighbors(request);
+  const bool prepared = kept && kept->right->find(kept.get());
   auto no_plans = std::make_shared<cpu::RangePlans>();
-  if (!needs_parts(request, *no_plans)) return std::make_unique<cpu::NearestJoin>(request);
   auto budget = std::make_shared<MemoryBudget>(request.resources.memory_limit);
-  auto parts = std::make_unique<CpuParts>(request, std::move(no_plans), budget);
-  return std::make_unique<PartitionedNearest>(request, std::move(budget), std::move(parts));
+  if (!prepared && needs_parts(request, *no_plans)) {
+    auto parts = std::make_unique<CpuParts>(request, std::move(no_plans), budget);
+    return std::make_unique<PartitionedNearest>(request, std::move(budget), std::move(parts));
+  }
+  if (prepared && cpu::choose_nearest_index(request) == cpu::NearestIndex::kTree)
+    request.resources.threads = search_threads(request);
+  return std::make_unique<cpu::NearestJoin>(request, std::move(budget), kept);
 }
 
 /// Trees of rows that fit in memory, with what is held for each.

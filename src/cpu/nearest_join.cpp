@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <deque>
 #include <type_traits>
+#include <utility>
 
 #include "core/threshold.h"
 #include "engine/stopwatch.h"
@@ -24,10 +25,11 @@ std::uint64_t nearest_row_bytes(const JoinRequest& request) {
   return kNamed + kSorting + directions + std::max(tree, tiles);
 }
 
-NearestJoin::NearestJoin(const JoinRequest& request) : ThreadedJoin(request) { start(); }
-
-NearestJoin::NearestJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget)
-    : ThreadedJoin(request, std::move(budget)) {
+NearestJoin::NearestJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget,
+                         std::shared_ptr<KeptJoin> kept)
+    : ThreadedJoin(request, std::move(budget)),
+      kept_(std::move(kept)),
+      index_(choose_nearest_index(request)) {
   start();
 }
 
@@ -36,23 +38,25 @@ NearestJoin::~NearestJoin() { stop(); }
 void NearestJoin::run() {
   add_buffers();
   if (!request_.sides.has_pairs()) return;
-  if (is_of_bits(request_.metric())) return run_bits();
   const Stopwatch watch;
-  find_directions();
-  by_tiles_ = wants_tiles();
-  if (by_tiles_) {
-    index_tiles();
-    note_index(IndexMethod::kTiles, watch.milliseconds());
-    if (right_tiles_.points == 0) return;
+  prepare();
+  note_index(watch.milliseconds());
+  if (index_ == NearestIndex::kBits) {
+    const BitNearestPlan plan = plan_bits();
+    join<BitNearestWalker>(
+        plan, (plan.left->rows() + kGroupPoints - 1) / kGroupPoints,
+        [](BitNearestWalker& walker, auto item) { walker.walk(static_cast<std::uint32_t>(item)); });
+    return;
+  }
+  if (index_ == NearestIndex::kTiles) {
+    if (right_->tiles.points == 0) return;
     const NearestTilePlan plan = plan_tiles();
     join<NearestTileWalker>(plan, plan.left->tiles(), [](NearestTileWalker& walker, auto item) {
       walker.walk(static_cast<std::uint32_t>(item));
     });
     return;
   }
-  index_trees();
-  note_index(IndexMethod::kKdTree, watch.milliseconds());
-  if (right_tree_.points == 0) return;
+  if (right_->tree.points == 0) return;
   const NearestPlan plan = plan_tree();
   const std::uint64_t points = plan.left->points;
   const std::uint64_t stretch = tools().stretch_of(points) & ~std::uint64_t{kMostLanes - 1};
@@ -63,114 +67,100 @@ void NearestJoin::run() {
       });
 }
 
-void NearestJoin::run_bits() {
-  const Stopwatch watch;
-  right_bits_ = build_bit_index(pool_, budget_, request_.right(), BitOrder::kOnes, {});
-  if (!request_.self_join())
+/// Indexes the sides. By cosine distance directions are indexed in the place of points; if one is
+/// extreme, by a tree that nothing is kept of.
+void NearestJoin::prepare() {
+  const bool directions = request_.metric() == Metric::kCosine;
+  if (directions && !request_.self_join()) {
+    left_directions_ = find_directions(pool_, budget_, request_.left());
+    left_indexed_ = left_directions_.view(request_.left());
+  }
+  if (index_ != NearestIndex::kTiles || !left_directions_.extreme) right_ = take_right(kept_.get());
+  if (!right_ || (index_ == NearestIndex::kTiles && right_->directions.extreme)) {
+    index_ = NearestIndex::kTree;
+    right_ = nullptr;
+    right_ = take_right(nullptr);
+  }
+  if (directions) right_indexed_ = right_->directions.view(request_.right());
+  if (request_.self_join())
+    left_indexed_ = right_indexed_;
+  else
+    prepare_left();
+}
+
+/// The right side, prepared by this join or by another one.
+std::shared_ptr<const NearestSide> NearestJoin::take_right(KeptJoin* kept) {
+  return take_side<NearestSide>(
+      kept != nullptr ? kept->right.get() : nullptr, kept, [this] { pool_.throw_if_stopped(); },
+      [&] {
+        was_there_ = false;
+        const bool knows_left = kept == nullptr && !request_.self_join();
+        return prepare_nearest_side(pool_, shared_budget_, kept, request_, index_,
+                                    knows_left ? &left_indexed_ : nullptr);
+      });
+}
+
+/// Left points come in the order of the index, too: neighbours of neighbours are in the cache.
+void NearestJoin::prepare_left() {
+  if (index_ == NearestIndex::kBits)
     left_bits_ = build_bit_index(pool_, budget_, request_.left(), BitOrder::kOnes, {});
-  note([&](JoinStats& stats) {
-    stats.strategy.index = IndexMethod::kTiles;
-    stats.strategy.sort_column = kNoColumn;
-    std::snprintf(stats.strategy.reason, sizeof stats.strategy.reason,
-                  "rows with about as many ones first");
-    std::snprintf(stats.instruction_set, sizeof stats.instruction_set, "%s", bit_instruction_set());
-    stats.index_ms = watch.milliseconds();
-    stats.indexed_sides = request_.self_join() ? 1 : 2;
-  });
-  const BitNearestPlan plan = {.left = request_.self_join() ? &right_bits_ : &left_bits_,
-                               .right = &right_bits_,
-                               .scan = choose_bit_scan(),
-                               .most = most_differing_bits(request_),
-                               .without_itself = without_itself(),
-                               .k = request_.neighbors()};
-  join<BitNearestWalker>(
-      plan, (plan.left->rows() + kGroupPoints - 1) / kGroupPoints,
-      [](BitNearestWalker& walker, auto item) { walker.walk(static_cast<std::uint32_t>(item)); });
-}
-
-/// By cosine distance directions are indexed in the place of points.
-void NearestJoin::find_directions() {
-  if (request_.metric() != Metric::kCosine) return;
-  const auto index_of = [&](const Dataset& points, Directions& directions) {
-    directions = cpu::find_directions(pool_, budget_, points);
-    return directions.view(points);
-  };
-  right_indexed_ = index_of(request_.right(), right_directions_);
-  left_indexed_ =
-      request_.self_join() ? right_indexed_ : index_of(request_.left(), left_directions_);
-}
-
-/// Where a tree leaves most points to be looked at. Screens are of squared distances.
-bool NearestJoin::wants_tiles() const {
-  constexpr std::uint32_t kTileDims = 12;
-  const Metric metric = request_.metric();
-  if (metric != Metric::kL2 && metric != Metric::kCosine) return false;
-  if (left_directions_.extreme || right_directions_.extreme) return false;
-  const IndexMethod asked = request_.knobs.index;
-  return asked == IndexMethod::kTiles ||
-         (asked == IndexMethod::kAuto && request_.left().dims >= kTileDims);
+  else if (index_ == NearestIndex::kTiles)
+    left_tiles_ = build_nearest_tiles(pool_, budget_, right_->frame, left_indexed_);
+  else
+    left_order_ =
+        order_by_leaves(pool_, budget_, left_indexed_, right_->tree, request_.left_block());
 }
 
 bool NearestJoin::screened() const {
-  return by_tiles_ || request_.left().dims > kMaxDirectDimensions;
+  return index_ == NearestIndex::kTiles || request_.left().dims > kMaxDirectDimensions;
 }
 
-/// Where left points of one time are so many that neighbours of theirs are the same.
-bool NearestJoin::wants_lanes() const {
-  constexpr std::uint64_t kRightPerLeft = 8;
-  std::uint64_t left = request_.left().rows;
-  if (request_.left_block() > 0) left = std::min(left, request_.left_block());
-  return !screened() && request_.metric() != Metric::kCosine &&
-         request_.neighbors() <= kMostLaneNeighbors &&
-         left >= request_.right().rows / kRightPerLeft;
-}
-
-void NearestJoin::index_tiles() {
-  const Sides indexed = request_.sides.with_rows(left_indexed_, right_indexed_);
-  frame_ = choose_nearest_frame(pool_, budget_, request_, indexed);
-  right_tiles_ = build_nearest_tiles(pool_, budget_, frame_, right_indexed_);
-  if (!request_.self_join())
-    left_tiles_ = build_nearest_tiles(pool_, budget_, frame_, left_indexed_);
-}
-
-/// Left points are looked for leaf by leaf, too: neighbours of neighbours are in the cache.
-void NearestJoin::index_trees() {
-  const std::uint32_t leaf_tiles =
-      wants_lanes() ? lane_leaf_tiles(request_.right().dims) : kLeafTiles;
-  right_tree_ = build_kd_tree(pool_, budget_, right_indexed_, leaf_tiles);
-  right_least_ids_ = least_ids(pool_, budget_, right_tree_);
-  if (!request_.self_join())
-    left_order_ =
-        order_by_leaves(pool_, budget_, left_indexed_, right_tree_, request_.left_block());
-}
-
-void NearestJoin::note_index(IndexMethod method, double index_ms) {
+void NearestJoin::note_index(double index_ms) {
   note([&](JoinStats& stats) {
-    stats.strategy.index = method;
+    char(&reason)[sizeof stats.strategy.reason] = stats.strategy.reason;
     stats.strategy.sort_column = kNoColumn;
-    stats.strategy.screened = screened();
-    if (by_tiles_)
-      std::snprintf(stats.strategy.reason, sizeof stats.strategy.reason, "%u of %u columns%s",
-                    frame_.columns, frame_.dims, frame_.directions > 0 ? ", turned" : "");
-    else
-      std::snprintf(stats.strategy.reason, sizeof stats.strategy.reason, "%u leaves",
-                    right_tree_.leaves());
+    stats.strategy.index = index_ == NearestIndex::kTiles || index_ == NearestIndex::kBits
+                               ? IndexMethod::kTiles
+                               : IndexMethod::kKdTree;
+    if (index_ == NearestIndex::kBits) {
+      std::snprintf(reason, sizeof reason, "rows with about as many ones first");
+      std::snprintf(stats.instruction_set, sizeof stats.instruction_set, "%s",
+                    bit_instruction_set());
+    } else {
+      stats.strategy.screened = screened();
+      if (index_ == NearestIndex::kTiles)
+        std::snprintf(reason, sizeof reason, "%u of %u columns%s", right_->frame.columns,
+                      right_->frame.dims, right_->frame.directions > 0 ? ", turned" : "");
+      else
+        std::snprintf(reason, sizeof reason, "%u leaves", right_->tree.leaves());
+    }
     stats.index_ms = index_ms;
-    stats.indexed_sides = 1;
+    stats.reused_sides = was_there_ ? 1 : 0;
+    stats.indexed_sides = (request_.self_join() ? 1 : 2) - stats.reused_sides;
   });
+}
+
+BitNearestPlan NearestJoin::plan_bits() const {
+  return {.left = request_.self_join() ? &right_->bits : &left_bits_,
+          .right = &right_->bits,
+          .scan = choose_bit_scan(),
+          .most = most_differing_bits(request_),
+          .without_itself = without_itself(),
+          .k = request_.neighbors()};
 }
 
 NearestTilePlan NearestJoin::plan_tiles() const {
   const double most_raw = make_threshold(request_.metric(), request_.eps()).raw;
-  return {.frame = &frame_,
-          .left = request_.self_join() ? &right_tiles_ : &left_tiles_,
-          .right = &right_tiles_,
+  return {.frame = &right_->frame,
+          .left = request_.self_join() ? &right_->tiles : &left_tiles_,
+          .right = &right_->tiles,
           .left_points = &request_.left(),
           .right_points = &request_.right(),
           .left_indexed = &left_indexed_,
           .right_indexed = &right_indexed_,
           .metric = request_.metric(),
-          .bounds = NearestBounds(request_.metric(), frame_.dims, most_raw, frame_.screen.scale),
+          .bounds = NearestBounds(request_.metric(), right_->frame.dims, most_raw,
+                                  right_->frame.screen.scale),
           .without_itself = without_itself(),
           .most_raw = most_raw,
           .k = request_.neighbors(),
@@ -179,23 +169,24 @@ NearestTilePlan NearestJoin::plan_tiles() const {
 
 NearestPlan NearestJoin::plan_tree() const {
   NearestPlan plan{};
-  plan.left = request_.self_join() ? &right_tree_ : &left_order_;
-  plan.right = &right_tree_;
-  plan.least_ids = right_least_ids_.data();
+  plan.left = request_.self_join() ? &right_->tree : &left_order_;
+  plan.right = &right_->tree;
+  plan.least_ids = right_->least_ids.data();
   plan.left_points = &request_.left();
   plan.right_points = &request_.right();
   plan.left_indexed = &left_indexed_;
   plan.metric = request_.metric();
   plan.directions = request_.metric() == Metric::kCosine;
-  plan.any_direction = left_directions_.extreme || right_directions_.extreme;
+  plan.any_direction = left_directions_.extreme || right_->directions.extreme;
   plan.indexed_metric = plan.directions ? Metric::kL2 : plan.metric;
   plan.screened = screened();
   plan.without_itself = without_itself();
   plan.most_raw = make_threshold(plan.metric, request_.eps()).raw;
   plan.k = request_.neighbors();
-  plan.kernel = choose_scan_kernel(plan.indexed_metric, right_tree_.scalar, request_.left().dims,
+  plan.kernel = choose_scan_kernel(plan.indexed_metric, right_->tree.scalar, request_.left().dims,
                                    plan.screened);
-  if (wants_lanes()) plan.lanes = choose_lane_kernel(plan.indexed_metric, request_.left().dims);
+  if (index_ == NearestIndex::kLaneTree)
+    plan.lanes = choose_lane_kernel(plan.indexed_metric, request_.left().dims);
   return plan;
 }
 
@@ -222,12 +213,15 @@ ResultBatch NearestJoin::view(const BatchBuffer& buffer) const {
     batch.set_ids(left.ids.data(), left.ids.size(), right.ids.data(), right.ids.size());
   };
   ResultBatch batch = batch_of(buffer);
-  if (is_of_bits(request_.metric()))
-    set_ids(batch, (request_.self_join() ? right_bits_ : left_bits_).names, right_bits_.names);
-  else if (by_tiles_)
-    set_ids(batch, request_.self_join() ? right_tiles_ : left_tiles_, right_tiles_);
+  const bool own = request_.self_join();
+  if (index_ == NearestIndex::kBits)
+    set_ids(batch, (own ? right_->bits : left_bits_).names, right_->bits.names);
+  else if (index_ == NearestIndex::kTiles)
+    set_ids(batch, own ? right_->tiles : left_tiles_, right_->tiles);
+  else if (own)
+    set_ids(batch, right_->tree, right_->tree);
   else
-    set_ids(batch, request_.self_join() ? right_tree_ : left_order_, right_tree_);
+    set_ids(batch, left_order_, right_->tree);
   return batch;
 }
 

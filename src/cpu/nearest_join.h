@@ -3,13 +3,12 @@
 // nearest_tile_walker. Bits are compared in the order of their ones, by bit_nearest_walker.
 #pragma once
 
-#include "cpu/index/directions.h"
-#include "cpu/index/kd_tree.h"
-#include "cpu/index/nearest_tiles.h"
+#include "cpu/index/nearest_side.h"
 #include "cpu/threaded_join.h"
 #include "cpu/walk/bit_nearest_walker.h"
 #include "cpu/walk/nearest_tile_walker.h"
 #include "cpu/walk/nearest_walker.h"
+#include "engine/joins/side_cache.h"
 
 namespace gpujoin::cpu {
 
@@ -18,11 +17,11 @@ std::uint64_t nearest_row_bytes(const JoinRequest& request);
 
 class NearestJoin final : public ThreadedJoin {
  public:
-  /// Starts the threads. The request is a valid one for Output::kNearest. Throws std::system_error
-  /// or std::bad_alloc.
-  explicit NearestJoin(const JoinRequest& request);
-  /// The same with memory that other joins share.
-  NearestJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget);
+  /// Starts the threads. The request is a valid one for Output::kNearest. Other joins may share the
+  /// memory. Where something is kept, which may be null, the right side is found and left there: as
+  /// choose_nearest_index() has it. Throws std::system_error or std::bad_alloc.
+  NearestJoin(const JoinRequest& request, std::shared_ptr<MemoryBudget> budget,
+              std::shared_ptr<KeptJoin> kept);
   /// Stops the threads wherever they are and waits for them.
   ~NearestJoin() override;
 
@@ -30,34 +29,31 @@ class NearestJoin final : public ThreadedJoin {
   void run() override;
   ResultBatch view(const BatchBuffer& buffer) const override;
 
-  void run_bits();
-  bool wants_tiles() const;
-  void find_directions();
-  void index_tiles();
-  void index_trees();
-  void note_index(IndexMethod method, double index_ms);
+  void prepare();
+  void prepare_left();
+  std::shared_ptr<const NearestSide> take_right(KeptJoin* kept);
+  void note_index(double index_ms);
+  BitNearestPlan plan_bits() const;
   NearestTilePlan plan_tiles() const;
   NearestPlan plan_tree() const;
   template <class Walker, class Plan, class Walk>
   void join(const Plan& plan, std::uint64_t items, const Walk& walk);
   bool screened() const;
-  bool wants_lanes() const;
   bool without_itself() const {
     return request_.self_join() && request_.pairs() == PairSelection::kDistinct;
   }
 
-  Directions left_directions_, right_directions_;  // by cosine distance
-  Dataset left_indexed_ = request_.left();         // or for cosine the directions
+  const std::shared_ptr<KeptJoin> kept_;
+  NearestIndex index_;
+  bool was_there_ = true;  ///< another join has prepared the right side
+  std::shared_ptr<const NearestSide> right_;
+  // Of a self-join only the view of what is indexed.
+  Directions left_directions_;              // by cosine distance
+  Dataset left_indexed_ = request_.left();  // or for cosine the directions
   Dataset right_indexed_ = request_.right();
-  bool by_tiles_ = false;
-  KdTree right_tree_;
-  Buffer<std::int64_t> right_least_ids_;  // of its nodes
-  RowOrder left_order_;                   // of a self-join none
-  NearestFrame frame_;
-  NearestTiles left_tiles_;  // of a self-join none
-  NearestTiles right_tiles_;
-  BitIndex left_bits_;  // of a self-join none
-  BitIndex right_bits_;
+  RowOrder left_order_;
+  NearestTiles left_tiles_;
+  BitIndex left_bits_;
 };
 
 }  // namespace gpujoin::cpu

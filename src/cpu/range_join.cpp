@@ -1,7 +1,6 @@
 #include "cpu/range_join.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "core/threshold.h"
@@ -32,17 +31,12 @@ void RangeJoin::run() {
 
 /// The side as plan_ has it: from its slot, or made anew.
 std::shared_ptr<PreparedPoints> RangeJoin::take(const Dataset& data, SideSlot* slot) {
-  std::optional<SideSlot::Turn> turn;
-  if (slot != nullptr) {
-    turn.emplace(*slot, [this] { pool_.throw_if_stopped(); });
-    if (auto side = slot->find(plan_.get()))
-      return std::static_pointer_cast<PreparedPoints>(std::move(side));
-    slot->put(nullptr);  // memory for two there may not be
-  }
-  ++indexed_;
-  auto side = prepare_points(pool_, shared_budget_, plan_, data);
-  if (slot != nullptr) slot->put(side);
-  return side;
+  return take_side<PreparedPoints>(
+      slot, plan_.get(), [this] { pool_.throw_if_stopped(); },
+      [&] {
+        ++indexed_;
+        return prepare_points(pool_, shared_budget_, plan_, data);
+      });
 }
 
 void RangeJoin::take_sides(bool any_direction) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "service/failure.h"
 #include "service/protocol/channel.h"
@@ -11,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kSlotBytes = 2 << 20;  // two of them stay in a processor's cache
 constexpr std::uint64_t kLine = 64;            // arrays begin at multiples of it
-constexpr std::uint64_t kMostArrays = 5;
+constexpr std::uint64_t kMostArrays = 6;
 
 std::uint64_t whole_lines(std::uint64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
@@ -45,17 +46,34 @@ void ResultSender::begin(const ResultBatch& batch) {
   batch_ = batch;
   row_ = entry_ = 0;
   done_ = false;
+  names_pairs_ = may_name_pairs();
+  if (names_pairs_) named_ += batch.row_count + batch.entry(batch.row_count);
+}
+
+/// Whether the batch is to come with the ids of its own pairs: as long as all of these have been
+/// fewer than half of the ids of all rows, which are sent then. Pairs that stand for their reverses
+/// are told from points with themselves by positions.
+bool ResultSender::may_name_pairs() const {
+  if (!has_entries_ || batch_.row_count == 0 || batch_.mirrored || batch_.left_ids == nullptr ||
+      batch_.right_ids == nullptr || generation_ == batch_.ids_generation)
+    return false;
+  const std::uint64_t ids = batch_.row_count + batch_.entry(batch_.row_count);
+  return named_ + ids <= (batch_.left_id_count + batch_.right_id_count) / 2;
 }
 
 std::uint64_t ResultSender::row_bytes() const {
-  return sizeof(std::uint32_t) + sizeof(std::uint64_t) + sum_words_ * sizeof(FoldWord);
+  return sizeof(std::uint32_t) + sizeof(std::uint64_t) + sum_words_ * sizeof(FoldWord) +
+         (names_pairs_ ? sizeof(std::int64_t) : 0);
+}
+
+std::uint64_t ResultSender::entry_bytes() const {
+  return sizeof(std::uint32_t) + (batch_.distances != nullptr ? sizeof(double) : 0) +
+         (names_pairs_ ? sizeof(std::int64_t) : 0);
 }
 
 /// As many rows as a slot has room for, or as many entries of one row.
 ResultSender::Part ResultSender::next_part() const {
-  const std::uint64_t row_bytes = this->row_bytes();
-  const std::uint64_t entry_bytes =
-      sizeof(std::uint32_t) + (batch_.distances != nullptr ? sizeof(double) : 0);
+  const std::uint64_t row_bytes = this->row_bytes(), entry_bytes = this->entry_bytes();
   const std::uint64_t room = kSlotBytes - (kMostArrays + 1) * kLine;
   if (!has_entries_) return {row_, std::min(room / row_bytes, batch_.row_count - row_), 0, 0};
   std::uint64_t low = row_, high = std::min(batch_.row_count, row_ + room / row_bytes);
@@ -74,10 +92,8 @@ ResultSender::Part ResultSender::next_part() const {
 
 /// With what arrays lose to alignment, and offsets have one more.
 std::uint64_t ResultSender::bytes_of(const Part& part) const {
-  const std::uint64_t rows = part.rows * row_bytes();
-  const std::uint64_t entries =
-      part.entries * (sizeof(std::uint32_t) + (batch_.distances != nullptr ? sizeof(double) : 0));
-  return whole_lines(rows + entries + kMostArrays * kLine + sizeof(std::uint64_t));
+  const std::uint64_t bytes = part.rows * row_bytes() + part.entries * entry_bytes();
+  return whole_lines(bytes + kMostArrays * kLine + sizeof(std::uint64_t));
 }
 
 /// As ResultBatch::pair_count has it.
@@ -124,6 +140,36 @@ void ResultSender::send_ids(Packet* packet) {
   generation_ = batch_.ids_generation;
 }
 
+/// Puts the ids of a part's pairs into the slot. Positions, which name them, are the places of
+/// their own rows and entries.
+void ResultSender::name_pairs(const Part& part, std::uint64_t* end, ResultBatch* copy) {
+  unsigned char* const results = results_.data();
+  const auto name = [&](const std::uint32_t** positions, std::uint64_t count,
+                        const std::int64_t* ids, const std::int64_t** place) {
+    auto* const named =
+        reinterpret_cast<std::uint32_t*>(results + reinterpret_cast<std::uintptr_t>(*positions));
+    auto* const names = reinterpret_cast<std::int64_t*>(results + *end);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      names[i] = ids[named[i]];
+      named[i] = static_cast<std::uint32_t>(i);
+    }
+    *place = reinterpret_cast<const std::int64_t*>(*end);
+    *end += whole_lines(count * sizeof *names);
+  };
+  ResultBatch names = batch_;
+  if (batch_.transposed) std::swap(names.left_ids, names.right_ids);
+  name(&copy->rows, part.rows, names.left_ids, &copy->left_ids);
+  name(&copy->neighbors, part.entries, names.right_ids, &copy->right_ids);
+  copy->left_id_count = part.rows;
+  copy->right_id_count = part.entries;
+  if (batch_.transposed) {
+    std::swap(copy->left_ids, copy->right_ids);
+    std::swap(copy->left_id_count, copy->right_id_count);
+  }
+  constexpr std::uint64_t kOfParts = std::uint64_t{1} << 63;  // no generation of an engine's
+  copy->ids_generation = kOfParts + ++named_parts_;
+}
+
 void ResultSender::copy_next(Packet* packet) {
   start_message(&packet->message);
   packet->count = 0;
@@ -140,7 +186,7 @@ void ResultSender::copy_next(Packet* packet) {
 
   const Part part = next_part();
   find_slot(bytes_of(part), packet);
-  send_ids(packet);
+  if (!names_pairs_) send_ids(packet);
   unsigned char* const results = results_.data();
   std::uint64_t end = kLine + slot_ * slot_bytes_;
   put(results, &end, batch_.rows + part.first_row, part.rows, &copy.rows);
@@ -154,6 +200,7 @@ void ResultSender::copy_next(Packet* packet) {
     if (batch_.distances != nullptr)
       put(results, &end, batch_.distances + part.first_entry, part.entries, &copy.distances);
     copy.pair_count = pairs_of(part);
+    if (names_pairs_) name_pairs(part, &end, &copy);
   } else {
     put(results, &end, batch_.counts + part.first_row, part.rows, &copy.counts);
     if (sum_words_ > 0)

@@ -39,12 +39,15 @@ class ResultSender {
     std::uint64_t first_row, rows;
     std::uint64_t first_entry, entries;
   };
+  bool may_name_pairs() const;
   std::uint64_t row_bytes() const;
+  std::uint64_t entry_bytes() const;
   Part next_part() const;
   std::uint64_t bytes_of(const Part& part) const;
   std::uint64_t pairs_of(const Part& part) const;
   void find_slot(std::uint64_t bytes, Packet* packet);
   void send_ids(Packet* packet);
+  void name_pairs(const Part& part, std::uint64_t* end, ResultBatch* copy);
 
   const bool has_entries_;         ///< rows have neighbours, not numbers of them
   const std::uint64_t sum_words_;  ///< of each row
@@ -56,6 +59,9 @@ class ResultSender {
   std::uint32_t slot_ = 0;  ///< the one that was used last
   Region left_ids_, right_ids_;
   std::uint64_t generation_ = 0;  ///< of the ids that were sent; 0: none were
+  bool names_pairs_ = false;      ///< the batch comes with the ids of its own pairs
+  std::uint64_t named_ = 0;       ///< ids that came with batches so far
+  std::uint64_t named_parts_ = 0;
 };
 
 }  // namespace gpujoin::service

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cfloat>
 #include <cmath>
 #include <mutex>
 #include <thread>
@@ -411,6 +412,53 @@ TEST_P(KeptSides, joins_of_several_threads_share_a_side) {
   for (int number = 0; number < kThreads; ++number) threads.emplace_back(run, number);
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(failures, 0);
+}
+
+/// Left rows that differ from join to join, near the right ones and far away.
+Points left_points(std::uint64_t seed, std::uint32_t dims, double scale) {
+  Random random(seed);
+  std::vector<double> values = make_values(Shape::kUniform, random, 40, dims);
+  for (double& x : values) x *= scale;
+  return Points(dims, values);
+}
+
+TEST_P(KeptSides, nearest_rows_of_other_left_rows_find_the_right_side_prepared) {
+  for (const std::uint32_t dims : {1u, 2u, 7u, 20u, 120u})
+    for (const Metric metric : kMetrics) {
+      const Points right = some_points(dims, 400, dims);
+      bool first = true;
+      for (const double scale : {1.0, 0.1, 50.0})
+        for (const std::uint64_t k : {3u, 5u}) {
+          const Points left = left_points(dims + k, dims, scale);
+          JoinRequest request =
+              make_request(left, &right, metric, DBL_MAX).asking(Output::nearest(k));
+          set_sides(request, left.view(), keyed(right, 2));
+          const RunResult result = run_join(engine(), request);
+          EXPECT_TRUE(matches_oracle(result, request, Oracle(left, &right, metric, DBL_MAX)));
+          EXPECT_EQ(result.stats.reused_sides, first ? 0u : 1u) << describe(request);
+          first = false;
+        }
+      JoinRequest request =
+          make_request(right, nullptr, metric, DBL_MAX).asking(Output::nearest(4));
+      set_sides(request, keyed(right, 2), keyed(right, 2));
+      reuses(request, Oracle(right, nullptr, metric, DBL_MAX));
+      EXPECT_TRUE(reuses(request, Oracle(right, nullptr, metric, DBL_MAX))) << describe(request);
+      EXPECT_GT(kept(2), 0u);
+      engine().forget(2);
+      EXPECT_EQ(kept(2), 0u);
+    }
+}
+
+/// Of an extreme vector directions prove nothing: of many columns a tree is searched, then.
+TEST_P(KeptSides, nearest_rows_of_an_extreme_vector_are_found_beside_what_is_kept) {
+  const Points right = some_points(7, 300, 20);
+  for (const double factor : {1.0, 1e-170, 1.0}) {
+    const Points left = left_points(9, 20, factor);
+    JoinRequest request = make_request(left, &right, Metric::kCosine, 2).asking(Output::nearest(5));
+    set_sides(request, left.view(), keyed(right, 2));
+    EXPECT_TRUE(matches_oracle(run_join(engine(), request), request,
+                               Oracle(left, &right, Metric::kCosine, 2)));
+  }
 }
 
 /// Of joins that come at once, one prepares, and the others wait for it.

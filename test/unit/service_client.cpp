@@ -222,6 +222,7 @@ void Client::take_regions(const Batch& message) {
     ASSERT_TRUE(map_region(take_file(), message.results_bytes, &results_).ok());
   }
   if (message.new_ids) {
+    ++id_regions;
     close_region(&left_ids_);
     close_region(&right_ids_);
     ASSERT_TRUE(map_region(take_file(), message.left_ids_bytes, &left_ids_).ok());
@@ -256,9 +257,16 @@ RunResult Client::collect_batches(const JoinRequest& request, std::uint64_t most
     batch.distances = at(batch.distances);
     batch.counts = at(batch.counts);
     batch.sums = at(batch.sums);
-    batch.left_ids = reinterpret_cast<const std::int64_t*>(left_ids_.base);
-    batch.right_ids = message->ids_are_one ? batch.left_ids
-                                           : reinterpret_cast<const std::int64_t*>(right_ids_.base);
+    if (batch.left_ids != nullptr) {
+      ++named_batches;
+      batch.left_ids = at(batch.left_ids);
+      batch.right_ids = at(batch.right_ids);
+    } else {
+      batch.left_ids = reinterpret_cast<const std::int64_t*>(left_ids_.base);
+      batch.right_ids = message->ids_are_one
+                            ? batch.left_ids
+                            : reinterpret_cast<const std::int64_t*>(right_ids_.base);
+    }
     collect(request, batch, &result);
     if (testing::Test::HasFatalFailure()) break;
     Next next;

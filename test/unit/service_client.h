@@ -113,6 +113,8 @@ class Client {
                 service::WantedEngine engine = service::WantedEngine::kCpu);
 
   std::string engine, fallback;  ///< of the last batch
+  int named_batches = 0;         ///< that came with the ids of their pairs
+  int id_regions = 0;            ///< times that the ids of all rows came
 
  private:
   void take_regions(const service::Batch& message);

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <cfloat>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -81,6 +82,24 @@ struct SumsOf {
     sums.measure[2] = {Fold::kMostOf, 0};
   }
 };
+
+/// As long as pairs are fewer than half of the rows they come with their own ids.
+TEST(ServiceConversation, few_pairs_come_with_their_ids) {
+  TestServer server;
+  const Points left = random_points(1, 40), right = random_points(2, 3000);
+  const Oracle oracle(left, &right, Metric::kL2, DBL_MAX);
+  JoinRequest request = make_request(left, &right, Metric::kL2, DBL_MAX).asking(Output::nearest(5));
+  request.knobs.batch_pairs = 50;
+  Client few(server.path());
+  EXPECT_TRUE(matches_oracle(few.run(request), request, oracle));
+  EXPECT_GT(few.named_batches, 1);
+  EXPECT_EQ(few.id_regions, 0);
+  request = request.asking(Output::nearest(200));
+  Client many(server.path());
+  EXPECT_TRUE(matches_oracle(many.run(request), request, oracle));
+  EXPECT_GT(many.named_batches, 1);
+  EXPECT_EQ(many.id_regions, 1);
+}
 
 /// More rows than a slot has room for.
 TEST(ServiceConversation, sums_are_those_of_the_engine) {

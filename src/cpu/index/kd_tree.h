@@ -18,6 +18,9 @@ namespace gpujoin::cpu {
 inline constexpr std::uint32_t kLeafTiles = 4;
 inline constexpr std::uint32_t kMostLeafPoints = (kLeafTiles + 1) * kTilePoints;
 
+/// The tiles of a leaf at most that searches for several points at a time take the least time with.
+inline std::uint32_t lane_leaf_tiles(std::uint32_t dims) { return dims <= 3 ? 1 : 3; }
+
 /// The rows of a dataset by position: finite ones first, then those with a NaN or infinite
 /// coordinate, which are nobody's neighbours.
 struct RowOrder {

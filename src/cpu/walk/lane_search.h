@@ -14,8 +14,6 @@
 namespace gpujoin::cpu {
 
 inline constexpr std::uint32_t kMostLanes = 8;
-/// Beyond it, lists that are gone through for each neighbour cost more than what lanes share.
-inline constexpr std::uint64_t kMostLaneNeighbors = 128;
 
 /// A neighbour as a double in the order of raw distances: the upper half of a raw distance's bits,
 /// and below them the neighbour's position.
@@ -72,8 +70,5 @@ struct LaneKernel {
 
 /// `dims` is at most kMaxDirectDimensions.
 LaneKernel choose_lane_kernel(Metric metric, std::uint32_t dims);
-
-/// The tiles of a leaf at most that such searches take the least time with.
-inline std::uint32_t lane_leaf_tiles(std::uint32_t dims) { return dims <= 3 ? 1 : 3; }
 
 }  // namespace gpujoin::cpu

@@ -93,4 +93,19 @@ class SideSlot {
   std::shared_ptr<PreparedSide> side_;
 };
 
+/// The side by this plan: from its slot, or what make() returns, which is left there. Without a
+/// slot it is made. Waits while another join prepares it, and calls look() meanwhile. Throws what
+/// both throw.
+template <class Side, class Look, class Make>
+std::shared_ptr<Side> take_side(SideSlot* slot, const void* plan, const Look& look,
+                                const Make& make) {
+  if (slot == nullptr) return make();
+  const SideSlot::Turn turn(*slot, look);
+  if (auto side = slot->find(plan)) return std::static_pointer_cast<Side>(std::move(side));
+  slot->put(nullptr);  // memory for two there may not be
+  std::shared_ptr<Side> side = make();
+  slot->put(side);
+  return side;
+}
+
 }  // namespace gpujoin

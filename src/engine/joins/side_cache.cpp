@@ -99,6 +99,17 @@ JoinKey key_of_join(const JoinRequest& request) {
   return key;
 }
 
+JoinKey key_of_neighbors(const JoinRequest& request, int index) {
+  JoinKey key;
+  key.left = key.right = key_of_side(request.right());
+  // Points are indexed alike for all metrics but that of their directions.
+  key.metric = request.metric() == Metric::kCosine ? Metric::kCosine : Metric::kL2;
+  key.eps = key.widest_eps = 0;
+  key.knobs = knobs_of_plan(request.knobs);
+  key.question = -1 - index;
+  return key;
+}
+
 JoinKey key_of_rows(const Dataset& data) {
   JoinKey key;
   key.left = key.right = key_of_side(data);

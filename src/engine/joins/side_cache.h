@@ -40,6 +40,9 @@ struct JoinKey {
 
 /// The join of points that the request asks for.
 JoinKey key_of_join(const JoinRequest& request);
+/// The right side of a join for nearest neighbours, whatever its left side and number of
+/// neighbours; `index` numbers what is made of it.
+JoinKey key_of_neighbors(const JoinRequest& request, int index);
 /// The rows themselves, without their ids.
 JoinKey key_of_rows(const Dataset& data);
 

@@ -368,6 +368,12 @@ void start_side(JoinNode* node, Side* side) {
   buffer.plane_boxes = &side->plane_boxes;
 }
 
+void read_input(JoinNode* node, Side* side, ValueShape* shape) {
+  start_side(node, side);
+  read_plan(node, side, shape);
+  if (side->operand.state != nullptr) convert_rows(node, side, shape);
+}
+
 void add_row_value(JoinNode* node, Side* side, ValueShape* shape, std::int64_t row, Datum value,
                    TupleTableSlot* slot) {
   if (has_odd_radius(node, *side, static_cast<std::uint64_t>(row)))

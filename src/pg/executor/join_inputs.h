@@ -17,6 +17,9 @@ void rescan_inputs(JoinNode* node);
 /// Before a side is read: it has no points.
 void start_side(JoinNode* node, Side* side);
 
+/// Reads an input to its end, row by row, with the values that the node computes.
+void read_input(JoinNode* node, Side* side, ValueShape* shape);
+
 /// Makes the compared value of a row, which is kept with this number, a point, a box, or odd; or
 /// nothing where it holds a NULL and so matches nothing.
 void add_row_value(JoinNode* node, Side* side, ValueShape* shape, std::int64_t row, Datum value,

@@ -5,7 +5,9 @@
 
 #include "pg/executor/input_scan.h"
 #include "pg/executor/join_blocks.h"
+#include "pg/executor/join_extents.h"
 #include "pg/executor/join_inputs.h"
+#include "pg/executor/join_nearest.h"
 #include "pg/executor/join_rows.h"
 #include "pg/executor/join_sums.h"
 #include "pg/reading/kept_side.h"
@@ -75,15 +77,19 @@ bool counts_all(const JoinNode* node) {
          is_exact(node->data.test);
 }
 
+/// Whether the right rows need not be here before pairs are known.
+bool needs_no_right_rows(const JoinNode* node) {
+  const SimilarityTest& test = node->data.test;
+  return node->pairs.keys == nullptr && !test.of_nan && !test.of_null &&
+         !node->data.eps_may_raise && !has_row_radii(node) &&
+         node->expressions.right_operand == nullptr && test.by->compared == ValueForm::kPoint;
+}
+
 /// Whether the join is one that needs no row before its pairs are known.
 bool needs_pairs_alone(const JoinNode* node) {
-  const JoinPlanExpressions& expressions = node->expressions;
   const TopPlan& top = node->data.top;
-  return (node->sums == nullptr || !needs_measures(node)) && node->pairs.keys == nullptr &&
-         !node->data.test.of_nan && !node->data.test.of_null && !node->data.eps_may_raise &&
-         !has_row_radii(node) && expressions.left_operand == nullptr &&
-         expressions.right_operand == nullptr &&
-         node->data.test.by->compared == ValueForm::kPoint &&
+  return needs_no_right_rows(node) && (node->sums == nullptr || !needs_measures(node)) &&
+         node->expressions.left_operand == nullptr &&
          (top.k == 0 || top.function == ScoreFunction::kDistance);
 }
 
@@ -219,10 +225,10 @@ bool read_tables(JoinNode* node, const SideColumns& left, const SideColumns& rig
 }  // namespace
 
 bool read_kept_inputs(JoinNode* node) {
+  if (!may_read_tables(node->css.ss.ps.state)) return false;
+  if (node->nearest != nullptr) return read_kept_neighbors(node);
   SideColumns left, right;
-  if (node->nearest != nullptr || !needs_pairs_alone(node) ||
-      !may_read_tables(node->css.ss.ps.state))
-    return false;
+  if (!needs_pairs_alone(node)) return false;
   begin_run(node);
   const MemoryContext caller = MemoryContextSwitchTo(node->rows);
   bool kept = find_side(node, node->left, &left) && find_side(node, node->right, &right);
@@ -232,6 +238,53 @@ bool read_kept_inputs(JoinNode* node) {
   }
   MemoryContextSwitchTo(caller);
   return kept;
+}
+
+namespace {
+
+/// Reads the right side. False where it cannot be kept, or has too few rows: the service has none
+/// without a distance.
+bool read_kept_right(JoinNode* node, ValueShape* shape) {
+  SideColumns columns;
+  if (!find_side(node, node->right, &columns) ||
+      !begin_service_join(node->pairs.run, expected_rows(columns)))
+    return false;
+  KeptSide* const kept = static_cast<KeptSide*>(palloc0(sizeof(KeptSide)));
+  forget_sides(node->pairs.run);
+  return read_side(node, 1, columns, kept, shape) && kept->rows > 0 &&
+         is_limit_within(node, kept->rows);
+}
+
+}  // namespace
+
+bool read_kept_neighbors(JoinNode* node) {
+  if (!needs_no_right_rows(node) || is_product(node->data.test)) return false;
+  begin_run(node);
+  node->inputs.form = ValueForm::kPoint;
+  instr_time start;
+  INSTR_TIME_SET_CURRENT(start);
+  const MemoryContext caller = MemoryContextSwitchTo(node->rows);
+  ValueShape shape = {};
+  const bool kept = read_kept_right(node, &shape) && open_late(node, &node->right);
+  MemoryContextSwitchTo(caller);
+  if (!kept) return false;
+  shape.demands = demands_of(node->data.test);
+  read_input(node, &node->left, &shape);
+  finish_side(node, &node->left, shape);
+  note_srid(node, shape.srid);
+  report_reading(node, start, shape);
+  if (node->left.odd.count == 0) return true;
+  rescan_inputs(node);  // values unlike the kept ones are compared with rows
+  return false;
+}
+
+bool find_kept_again(JoinNode* node) {
+  const MemoryContext caller = MemoryContextSwitchTo(node->rows);
+  ValueShape shape = {};
+  forget_points(&node->right.buffer);
+  const bool found = read_kept_right(node, &shape);
+  MemoryContextSwitchTo(caller);
+  return found;
 }
 
 void read_late_rows(JoinNode* node) {

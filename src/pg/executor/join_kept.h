@@ -10,6 +10,14 @@ namespace gpujoin {
 /// have to be read.
 bool read_kept_inputs(JoinNode* node);
 
+/// RowSource::kKept of nearest rows: the right input alone is such a table, and the left one is
+/// read.
+bool read_kept_neighbors(JoinNode* node);
+
+/// Finds the right rows again that read_kept_neighbors() found, for another search. False: the
+/// service has ended.
+bool find_kept_again(JoinNode* node);
+
 /// Before a pair is shown: reads all rows that are fetched late where fetching them one by one
 /// takes longer.
 void read_late_rows(JoinNode* node);

@@ -8,10 +8,12 @@
 #include "pg/executor/join_nearest.h"
 
 #include "pg/executor/join_batch.h"
+#include "pg/executor/join_blocks.h"
 #include "pg/executor/join_eps.h"
 #include "pg/executor/join_explain.h"
 #include "pg/executor/join_extents.h"
 #include "pg/executor/join_inputs.h"
+#include "pg/executor/join_kept.h"
 #include "pg/executor/join_products.h"
 #include "pg/executor/join_rows.h"
 #include "pg/executor/join_work.h"
@@ -126,6 +128,7 @@ void add_unknown(JoinNode* node) {
 void rank_unknown(JoinNode* node) {
   NearestWork* const work = node->nearest;
   if (node->conditions.distance != nullptr) return;
+  store_late_rows(node);
   const std::uint64_t rows = row_count(node, node->right);
   for (std::uint64_t right = 0; right < rows && work->ranks.count < work->k; ++right) {
     CHECK_FOR_INTERRUPTS();
@@ -153,6 +156,7 @@ void rank_all(JoinNode* node, bool other_srid) {
 /// Looks at all right rows, those of other SRIDs last: for most of these the boxes decide.
 void rank_all(JoinNode* node) {
   NearestWork* const work = node->nearest;
+  store_late_rows(node);
   work->ranks.count = work->ranks.next = 0;
   rank_all(node, false);
   if (node->inputs.tests_srids) rank_all(node, true);
@@ -231,7 +235,7 @@ bool rank(JoinNode* node, const std::uint32_t* neighbors, const double* distance
       certain = true;
       break;
     }
-    const auto right = static_cast<std::uint64_t>(batch.right_ids[neighbors[i]]);
+    const std::uint64_t right = row_of(node, node->right, batch.right_ids[neighbors[i]]);
     const bool within = work->by_radius && distances[i] <= node->pairs.band.accept;
     if (!is_candidate(node, work->ranks.left, right, within)) {
       if (work->beyond_radius && decides_alone && outside == INFINITY)
@@ -249,7 +253,11 @@ bool rank(JoinNode* node, const std::uint32_t* neighbors, const double* distance
   }
   if (work->odd_count == 0 && !work->terms.exact) sort_open(node);
   work->ranks.count = std::min(work->ranks.count, work->k);
-  add_unknown(node);
+  if (comes_from(node, RowSource::kKept) && work->ranks.count < work->k &&
+      node->conditions.distance == nullptr)
+    rank_all(node);  // the service has no rows without a distance
+  else
+    add_unknown(node);
   return true;
 }
 
@@ -313,16 +321,34 @@ std::uint64_t spilled_block(const JoinNode* node) {
   return std::clamp(node->inputs.budget.limit / 2 / bytes, kLeast, kMost);
 }
 
-/// Begins a search for neighbours of these points.
+/// Where memory was too small for the search: all right rows are looked at, unless no row has come
+/// yet and the inputs can be read another way.
+void note_failure(JoinNode* node) {
+  NearestWork* const work = node->nearest;
+  EngineRun* const run = node->pairs.run;
+  if (!run->exhausted) return;
+  work->search.failed = true;
+  work->open_count = 0;
+  if (work->search.begun) run->exhausted = false;
+}
+
+/// Begins a search for neighbours of these points. Right rows that the service has are found for
+/// each search.
 void search(JoinNode* node, const Dataset& left) {
   NearestWork* const work = node->nearest;
   EngineRun* const run = node->pairs.run;
   restart_run(run);
+  if (work->search.begun && comes_from(node, RowSource::kKept) && !find_kept_again(node)) {
+    work->search.failed = true;
+    return;
+  }
   const double radius = work->by_radius ? node->pairs.band.select : DBL_MAX;
   ask_engine(
       node, {Sides::two(left, node->right.points), PointsWithin{node->data.test.by->metric, radius},
              Output::nearest(work->search.asked, spilled_block(node))});
   start_engine(run);
+  note_failure(node);
+  work->search.begun = true;
   work->search.runs = true;
   work->search.batch_row = 0;
 }
@@ -348,6 +374,8 @@ bool search_more(JoinNode* node) {
     constexpr std::uint64_t kTimesMore = 8;
     work->step = NearestStep::kOpen;
     work->search.asked = std::min(kTimesMore * work->search.asked, most_asked(work));
+    if (work->open_count * work->search.asked > few_rows(node->right.points.rows))
+      store_late_rows(node);
     node->pairs.run->service.shared[0] = {};
     search(node, make_piece(node));
     begun = true;
@@ -358,10 +386,6 @@ bool search_more(JoinNode* node) {
 
 std::uint64_t left_id(const ResultBatch& batch, std::uint64_t row) {
   return static_cast<std::uint64_t>(batch.left_ids[batch.rows[row]]);
-}
-
-std::uint64_t right_id(const ResultBatch& batch, std::uint64_t entry) {
-  return static_cast<std::uint64_t>(batch.right_ids[batch.neighbors[entry]]);
 }
 
 /// Has the processor fetch what the engine's next left rows need: it names them in an order of its
@@ -394,8 +418,10 @@ void read_block(JoinNode* node) {
   for (; row < batch.row_count && row - begin < most && bytes < room; ++row) {
     CHECK_FOR_INTERRUPTS();
     bytes += want_rows(&node->left, left_id(batch, row), tested);
+    if (node->right.late != nullptr) continue;
     for (std::uint64_t i = batch.entry(row); i < batch.entry(row + 1); ++i)
-      bytes += want_rows(&node->right, right_id(batch, i), tested);
+      bytes += want_rows(&node->right,
+                         row_of(node, node->right, batch.right_ids[batch.neighbors[i]]), tested);
   }
   read_wanted(node);
   work->search.came += row - begin;
@@ -411,7 +437,7 @@ bool next_searched(JoinNode* node) {
     if (run->join == nullptr || work->search.batch_row >= run->batch.row_count) {
       work->search.batch_row = work->search.read_row = 0;
       work->search.runs = next_engine_batch(run);
-      if (!work->search.runs && run->exhausted) work->open_count = 0;
+      if (!work->search.runs) note_failure(node);
       continue;
     }
     if (node->inputs.budget.spilled && work->search.batch_row == work->search.read_row)
@@ -443,7 +469,7 @@ bool has_no_neighbor(JoinNode* node, std::uint64_t left, bool* is_point) {
       find_point(&node->left.buffer, node->left.points, static_cast<std::int64_t>(left), &position);
   *is_point = points != nullptr;
   return *is_point && is_finite_row(*points, position) && !work->open[left] &&
-         (work->by_radius || work->points == 0) && !node->pairs.run->exhausted;
+         (work->by_radius || work->points == 0) && !work->search.failed;
 }
 
 /// Ranks the rows of a left row that the engine has not.
@@ -463,10 +489,12 @@ void rank_rest(JoinNode* node, std::uint64_t left) {
 /// The next left row, ranked.
 bool next_left(JoinNode* node) {
   NearestWork* const work = node->nearest;
+  read_late_rows(node);
   while (work->step != NearestStep::kRest) {
     if (work->search.runs && next_searched(node)) return true;
-    if (!node->pairs.run->exhausted && search_more(node)) continue;
-    if (node->pairs.run->exhausted) {
+    if (misses_rows(node)) return false;
+    if (!work->search.failed && search_more(node)) continue;
+    if (work->search.failed) {
       node->report.loop_reason = "the join does not fit in gpujoin.host_memory_limit";
       note_fallback(node->pairs.run, Fallback::kLoop, node->report.loop_reason);
     }
@@ -545,12 +573,12 @@ std::uint64_t read_limit(JoinNode* node) {
   ResetExprContext(expressions);
   bool is_null;
   const Datum value = ExecEvalExprSwitchContext(node->nearest->terms.limit, expressions, &is_null);
-  if (is_null) return row_count(node, node->right);
+  if (is_null) return std::numeric_limits<std::uint64_t>::max();
   const std::int64_t limit = DatumGetInt64(value);
   if (limit < 0)
     ereport(ERROR, (errcode(ERRCODE_INVALID_ROW_COUNT_IN_LIMIT_CLAUSE),
                     errmsg("LIMIT must not be negative")));
-  return std::min(static_cast<std::uint64_t>(limit), row_count(node, node->right));
+  return static_cast<std::uint64_t>(limit);
 }
 
 /// Sets the band of distances that the radius leaves to the engine.
@@ -573,6 +601,10 @@ void read_radius(JoinNode* node) {
 void sort_right_rows(JoinNode* node) {
   NearestWork* const work = node->nearest;
   const Dataset& points = node->right.points;
+  if (comes_from(node, RowSource::kKept)) {
+    work->points = points.rows;
+    return;
+  }
   const OddRows& odd = node->right.odd;
   std::uint64_t odd_room = 0, unknown_room = 0, position = 0, next_odd = 0, chunk = 0;
   const bool in_file = points.file != nullptr;
@@ -647,6 +679,8 @@ void begin_nearest(JoinNode* node) {
                                                      "gpujoin nearest row", ALLOCSET_SMALL_SIZES);
 }
 
+bool is_limit_within(JoinNode* node, std::uint64_t rows) { return read_limit(node) <= rows; }
+
 List* computed_columns(const JoinNode* node) { return node->nearest->terms.outputs.computed; }
 
 void start_nearest(JoinNode* node) {
@@ -665,7 +699,7 @@ void start_nearest(JoinNode* node) {
     work->step = NearestStep::kRest;
     return;
   }
-  work->k = read_limit(node);
+  work->k = std::min(read_limit(node), row_count(node, node->right));
   read_radius(node);
   work->done = static_cast<std::uint8_t*>(
       MemoryContextAllocExtended(work->context, rows, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));

@@ -34,6 +34,8 @@ struct NearestOutputs {
 /// What the engine is asked about, and how far its answer has been read.
 struct NearestSearch {
   bool runs;                ///< the engine is at work
+  bool begun;               ///< a search was
+  bool failed;              ///< the engine could not go on
   std::uint64_t asked;      ///< neighbours that it is asked for
   std::uint64_t chunk;      ///< of left points in a file, the next one
   PointBuffer piece;        ///< points that the engine is asked about, if not all
@@ -132,6 +134,9 @@ void forget_nearest(JoinNode* node);
 void start_nearest(JoinNode* node);
 bool next_nearest_row(JoinNode* node);
 void explain_nearest(const JoinNode* node, const Words& words, ExplainState* es);
+
+/// Whether LIMIT asks for no more than so many rows of a left one.
+bool is_limit_within(JoinNode* node, std::uint64_t rows);
 
 /// The columns that are computed for each row; the distance is known.
 List* computed_columns(const JoinNode* node);

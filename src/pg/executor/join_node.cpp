@@ -40,6 +40,7 @@ void read_rows(JoinNode* node, RowSource source) {
 bool start_with_rows(JoinNode* node) {
   if (!misses_rows(node)) return false;
   if (comes_from(node, RowSource::kSummed)) keep_summed_rows(node);
+  if (node->nearest != nullptr) rescan_inputs(node);  // one of them was read
   read_rows(node, RowSource::kInputs);
   start(node);
   return true;

@@ -365,8 +365,8 @@ IdRange ids_of(const JoinNode* node, const Side& side) {
 void ask_engine(JoinNode* node, const JoinRequest& request) {
   EngineRun* const run = node->pairs.run;
   set_request(run, request);
-  if (!comes_from(node, RowSource::kKept) || node->left.late != nullptr ||
-      node->right.late != nullptr)
+  if (!comes_from(node, RowSource::kKept) || node->nearest != nullptr ||
+      node->left.late != nullptr || node->right.late != nullptr)
     limit_ids(run, ids_of(node, node->left), ids_of(node, node->right));
 }
 

@@ -71,6 +71,10 @@ bool place_batch(const ServiceJoin* join, ResultBatch* batch) {
   if (!place(join->results, &batch->neighbors, entries) ||
       !place(join->results, &batch->distances, entries))
     return false;
+  if (batch->left_ids != nullptr)
+    return batch->right_ids != nullptr &&
+           place(join->results, &batch->left_ids, batch->left_id_count) &&
+           place(join->results, &batch->right_ids, batch->right_id_count);
   if (!place_ids(join->left_ids, batch->left_id_count, &batch->left_ids)) return false;
   if (!join->ids_are_one)
     return place_ids(join->right_ids, batch->right_id_count, &batch->right_ids);

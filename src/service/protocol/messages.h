@@ -215,8 +215,8 @@ struct Batch {
   char engine[8];
   char fallback[sizeof(Status::message)];  ///< why the CPU serves where a device was to; else ""
   JoinStats stats;
-  /// Arrays, where not null, count bytes from the beginning of the results, where nothing lies. The
-  /// ids, null here, are what their own memory begins with.
+  /// Arrays, where not null, count bytes from the beginning of the results, where nothing lies. Ids
+  /// that are null here are what their own memory begins with; few pairs come with their own.
   ResultBatch batch;
   std::uint64_t results_bytes;
   bool new_results;  ///< a descriptor
