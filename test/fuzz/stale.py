@@ -43,6 +43,8 @@ JOINED = {'function': "SELECT count(*), sum(id1), sum(id2) FROM gpu_selfjoin('pl
                     'WHERE EXISTS (SELECT FROM places b WHERE a.v <-> b.v <= {eps} AND a.id <> b.id)',
           'anti': "SELECT count(*), sum(a.id), sum(hashtext(coalesce(a.note, '') || a.cell)::bigint) FROM places a "
                   'WHERE NOT EXISTS (SELECT FROM places b WHERE a.v <-> b.v <= {eps} AND (a.id + b.id) % 2 = 1)',
+          'nearest': 'SELECT count(*), count(DISTINCT a.id), count(*) FILTER (WHERE n.cell <> a.cell) FROM places a, LATERAL (SELECT b.cell '
+                     'FROM places b WHERE a.v <-> b.v <= {eps} ORDER BY a.v <-> b.v LIMIT 3) n WHERE a.id % 5 = 0',
           'groups': 'SELECT count(*), sum(n), sum(n * k) FROM (SELECT a.cell % 9 AS k, count(*) AS n FROM places a JOIN places b '
                     'ON a.v <-> b.v <= {eps} GROUP BY 1) s',
           'rows': 'SELECT count(*), sum(n), sum(n * id) FROM (SELECT a.id, count(*) AS n FROM places a JOIN places b '
@@ -66,6 +68,8 @@ SCANNED['plain count'] = 'SELECT count(*), 0, 0 FROM places a JOIN places b ON a
 NEAR, SAME = 'a.v <-> b.v <= {eps}', 'a.cell = b.cell AND a.v IS NOT NULL AND b.v IS NOT NULL'
 for kind in ('left', 'exists', 'anti', 'groups', 'rows'):
     SCANNED[kind] = JOINED[kind].replace(NEAR, SAME)
+SCANNED['nearest'] = ('SELECT coalesce(sum(least(n, 3)), 0), count(*), 0 FROM (SELECT a.id, count(*) AS n FROM places a '
+                      f'JOIN places b ON {SAME} AND a.id % 5 = 0 GROUP BY a.id) s')
 SCANNED['best pairs'] = ('SELECT count(*), sum(id1), sum(id2), sum(score)::float8 FROM (SELECT a.id AS id1, b.id AS id2, a.score + b.score AS score '
                          'FROM places a JOIN places b ON a.cell = b.cell AND a.id < b.id WHERE a.score + b.score IS NOT NULL '
                          'ORDER BY 3 DESC, 1, 2 LIMIT 300) s')

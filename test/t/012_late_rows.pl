@@ -106,6 +106,14 @@ my @queries = (
   ["SELECT a.near, count(b.tag), avg(a.v <-> b.v) $near GROUP BY 1", 0, 1],
   ["SELECT a.near, avg(a.v <-> b.v) $near GROUP BY 1", 0, 1],
   ["SELECT p.id % 3, count(*) FROM p JOIN p q ON p.at <-> q.at <= 1 GROUP BY 1", 1],
+  ["SELECT s.id, n.id, n.name, n.d FROM s, LATERAL (SELECT a.id, a.name, a.v <-> s.v AS d FROM a ORDER BY a.v <-> s.v LIMIT 3) n ORDER BY 1, 2", 1],
+  ["SELECT s.id, n.id FROM s, LATERAL (SELECT b.id FROM b ORDER BY b.v <-> s.v LIMIT 4) n ORDER BY 1, 2", 1],
+  ["SELECT s.id, n.id FROM s LEFT JOIN LATERAL (SELECT a.id FROM a WHERE a.v <-> s.v < 0.5 ORDER BY a.v <-> s.v LIMIT 3) n ON true ORDER BY 1, 2", 1],
+  ["SELECT s.id, n.id, length(n.wide) FROM s, LATERAL (SELECT * FROM a WHERE a.id % 50 = s.id % 50 ORDER BY a.v <-> s.v LIMIT 4) n ORDER BY 1, 2", 1],
+  ["SELECT s.id, n.id FROM s, LATERAL (SELECT a.id FROM a WHERE a.id < s.id ORDER BY a.v <-> s.v LIMIT 4) n ORDER BY 1, 2", undef],
+  ["SELECT b.id, n.id FROM b, LATERAL (SELECT a.id, a.wide FROM a ORDER BY a.v <-> b.v LIMIT 3) n WHERE length(n.wide) > 8 ORDER BY 1, 2", 1],
+  ["SELECT x.id, n.id FROM p x, LATERAL (SELECT p.id FROM p ORDER BY p.at <-> point(x.at[0] + 0.3, 2) LIMIT 5) n WHERE x.id % 40 = 0 ORDER BY 1, 2", 1],
+  ["SELECT s.id, n.id FROM s, LATERAL (SELECT b.id FROM b ORDER BY b.v <-> s.v LIMIT 9500) n WHERE s.id < 3 ORDER BY 1, 2", undef, 1],
   ["SELECT r, n FROM generate_series(0, 2) r, LATERAL (SELECT count(b.tag) + count(a.name) AS n $near * r AND a.id % 3 = r) s", undef, 1]);
 for my $case (@queries) {
   my ($query, $fetches, $reads) = @$case;

@@ -112,12 +112,11 @@ void prepare_buffer(JoinScan* scan, const SideColumns& columns, PointBuffer* poi
 bool has_ctids(const SideColumns& columns) { return columns.id == SelfItemPointerAttributeNumber; }
 
 /// The service may keep rows that are known by their ids: each of them where each is emitted. Rows
-/// that are known by their ctids it keeps as plain SQL sees them. Places it does not keep, as its
-/// tables are known by the columns that they are made of.
+/// that are known by their ctids it keeps as plain SQL sees them.
 bool may_keep(const JoinScan* scan, const SideColumns& columns) {
   return scan->run.service.connection.socket >= 0 && !scan->reads_whole && !divides(columns) &&
-         !columns.on_earth && !scan->arguments.left.bits &&
-         (!emits_rows(scan) || columns.unique_id) && (scan->prewarms || !has_ctids(columns));
+         !scan->arguments.left.bits && (!emits_rows(scan) || columns.unique_id) &&
+         (scan->prewarms || !has_ctids(columns));
 }
 
 /// Checks columns of gpu_prewarm() whose rows are known by their ctids: plain SQL compares the

@@ -50,13 +50,14 @@ bool are_alike(const PlanState* left, const PlanState* right) {
 }
 
 bool find_table_side(const PlanState* input, AttrNumber value, const ValueType& type,
-                     SideColumns* columns) {
+                     ValueForm form, SideColumns* columns) {
   const AttrNumber attribute = table_column(input, value);
   if (attribute <= 0) return false;
   const Relation table = table_scan(input)->ss.ss_currentRelation;
   *columns = {};
   columns->relation = RelationGetRelid(table);
   columns->shape = Shape::kPoints;
+  columns->form = form;
   name_by_ctid(columns);
   columns->value_type = &type;
   columns->count = 1;

@@ -24,9 +24,9 @@ AttrNumber table_column(const PlanState* input, AttrNumber column);
 bool are_alike(const PlanState* left, const PlanState* right);
 
 /// The columns to be read of an input's table, whose rows are known by their ctids: the one with
-/// the compared value of this type. False: the input is no scan of a table, or its rows have other
-/// values.
+/// the compared value of this type, which becomes this. False: the input is no scan of a table, or
+/// its rows have other values.
 bool find_table_side(const PlanState* input, AttrNumber value, const ValueType& type,
-                     SideColumns* columns);
+                     ValueForm form, SideColumns* columns);
 
 }  // namespace gpujoin

@@ -57,7 +57,8 @@ bool serves_blocks(const JoinNode* node, const Side& side, SideColumns* columns)
   const bool left = &side == &node->left;
   const Relation table = scan->ss.ss_currentRelation;
   return can_share_filter(scan, left ? node->data.left.filter : node->data.right.filter) &&
-         find_table_side(side.plan, side.value, *node->data.test.type, columns) &&
+         find_table_side(side.plan, side.value, *node->data.test.type, node->inputs.form,
+                         columns) &&
          can_read_blocks(table, *columns) &&
          RelationGetNumberOfBlocks(table) >=
              static_cast<BlockNumber>(min_parallel_table_scan_size) &&

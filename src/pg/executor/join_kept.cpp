@@ -32,7 +32,7 @@ const SeqScanState* bare_scan(const PlanState* input) {
 /// or its rows have other values.
 bool find_side(const JoinNode* node, const Side& side, SideColumns* columns) {
   return bare_scan(side.plan) != nullptr &&
-         find_table_side(side.plan, side.value, *node->data.test.type, columns);
+         find_table_side(side.plan, side.value, *node->data.test.type, node->inputs.form, columns);
 }
 
 /// Whether the condition on the keys' order compares a unique column of one table with itself, so
@@ -82,7 +82,7 @@ bool needs_no_right_rows(const JoinNode* node) {
   const SimilarityTest& test = node->data.test;
   return node->pairs.keys == nullptr && !test.of_nan && !test.of_null &&
          !node->data.eps_may_raise && !has_row_radii(node) &&
-         node->expressions.right_operand == nullptr && test.by->compared == ValueForm::kPoint;
+         node->expressions.right_operand == nullptr && !tests_boxes(test) && !is_product(test);
 }
 
 /// Whether the join is one that needs no row before its pairs are known.
@@ -258,9 +258,9 @@ bool read_kept_right(JoinNode* node, ValueShape* shape) {
 }  // namespace
 
 bool read_kept_neighbors(JoinNode* node) {
-  if (!needs_no_right_rows(node) || is_product(node->data.test)) return false;
+  if (!needs_no_right_rows(node)) return false;
   begin_run(node);
-  node->inputs.form = ValueForm::kPoint;
+  node->inputs.form = node->data.test.by->compared;
   instr_time start;
   INSTR_TIME_SET_CURRENT(start);
   const MemoryContext caller = MemoryContextSwitchTo(node->rows);

@@ -44,7 +44,8 @@ ColumnSample* load_samples(const SideColumns& columns, bool inherited) {
     if (!HeapTupleIsValid(statistics)) return nullptr;
     samples[c] = load_sample(columns.types[c], statistics);
     ReleaseSysCache(statistics);
-    if (columns.on_earth && columns.value_type != nullptr) samples[c] = places_of(samples[c]);
+    if (is_on_earth(columns.form) && columns.value_type != nullptr)
+      samples[c] = places_of(samples[c]);
     if (samples[c].count == 0) return nullptr;
   }
   return samples;

@@ -293,8 +293,8 @@ bool is_score_candidate(Relation relation, const SideColumns& columns, AttrNumbe
 
 ScalarType scalar_of(const SideColumns& columns) {
   if (reads_as_box(columns)) return scalar_of(kBoxType, ValueForm::kBox);
-  if (columns.on_earth) return ScalarType::kFloat64;
-  if (columns.value_type != nullptr) return scalar_of(*columns.value_type, form_of(columns));
+  if (is_on_earth(columns.form)) return ScalarType::kFloat64;
+  if (columns.value_type != nullptr) return scalar_of(*columns.value_type, columns.form);
   for (int i = 0; i < columns.count; ++i)
     if (columns.types[i] != FLOAT4OID && columns.types[i] != FLOAT4ARRAYOID)
       return ScalarType::kFloat64;
@@ -339,7 +339,7 @@ ColumnFinding find_value_columns(Relation relation, const SideArguments& side,
     columns->types[i] = column_type(relation, columns->attributes[i]);
   if (is_whole_type(side, columns->types[0]))
     columns->value_type = find_value_type(type_read(columns->types[0]));
-  columns->on_earth = side.on_earth;
+  columns->form = side.on_earth ? ValueForm::kPlace : form_of(side.shape);
   const bool has_place = columns->value_type != nullptr
                              ? has_form(*columns->value_type, ValueForm::kPlace)
                              : columns->count == 2;

@@ -30,7 +30,7 @@ struct SideColumns {
   AttrNumber partition;  ///< of any type, whose values divide the rows; InvalidAttrNumber: none do
   Oid partition_type;
   Oid partition_collation;  ///< by which values are equal
-  bool on_earth = false;    ///< the vector is a longitude and a latitude, and becomes a place
+  ValueForm form;           ///< what the vector or box becomes
 };
 
 /// What stands in the way of finding the columns.
@@ -85,14 +85,9 @@ void for_each_column(const SideColumns& columns, const Call& call) {
   if (divides(columns)) call(columns.partition, InvalidOid);
 }
 
-/// What values of a side's one column become, as far as their shape says.
+/// What the values of a shape become, as far as that says.
 inline ValueForm form_of(Shape shape) {
   return shape == Shape::kBoxes ? ValueForm::kBox : ValueForm::kPoint;
-}
-
-/// What they become.
-inline ValueForm form_of(const SideColumns& columns) {
-  return columns.on_earth ? ValueForm::kPlace : form_of(columns.shape);
 }
 
 /// Whether the column is read as PostgreSQL's box, to which its type casts.

@@ -18,12 +18,12 @@ namespace gpujoin {
 namespace {
 
 /// The version of TableKey::columns, to be changed with what follows from the bytes.
-constexpr std::uint32_t kLayout = 2;
+constexpr std::uint32_t kLayout = 3;
 
 /// What TableKey::columns begins with. No padding: keys are compared by their bytes.
 struct KeyHead {
   std::uint32_t layout;
-  std::int32_t shape, scalar;
+  std::int32_t form, scalar;
   std::uint32_t columns;  ///< that follow: id, vector or box, score
   std::uint32_t scored;   ///< 0: there is no score
 };
@@ -72,7 +72,7 @@ bool name_table(Relation relation, const SideColumns& columns, ScalarType scalar
   key->relation = RelationGetRelid(relation);
   key->tablespace = file.tablespace;
   key->file = file.number;
-  KeyHead head = {kLayout, static_cast<std::int32_t>(columns.shape),
+  KeyHead head = {kLayout, static_cast<std::int32_t>(columns.form),
                   static_cast<std::int32_t>(scalar), 0, columns.score != InvalidAttrNumber};
   key->columns_bytes = sizeof head;
   bool fits = true;

@@ -65,7 +65,7 @@ const char* noun(const RowCollector* rows) { return noun(rows->columns->shape); 
 [[noreturn]] void raise_problem(const RowCollector* rows, std::int64_t id, ValueFinding found) {
   const char *const name = relation_name(rows), *const what = noun(rows);
   const long long row = id;
-  if (rows->columns->on_earth && found.problem == ValueProblem::kIncomparable)
+  if (is_on_earth(rows->columns->form) && found.problem == ValueProblem::kIncomparable)
     raise_no_place(rows, id, found.dims);
   switch (found.problem) {
     case ValueProblem::kTooManyDimensions:
@@ -123,7 +123,7 @@ bool takes_part(const RowCollector* rows, std::int64_t id, ValueFinding found) {
 
 bool add_numbers(RowCollector* rows, std::int64_t id, const Datum* values) {
   const SideColumns& columns = *rows->columns;
-  if (columns.on_earth)
+  if (is_on_earth(columns.form))
     return takes_part(
         rows, id,
         add_degrees(rows->points, &rows->shape, id, machine_number(columns.types[0], values[0]),
@@ -276,7 +276,7 @@ Oid asked_type(const SideColumns& columns, Oid type) {
 }
 
 RowCollector start_collecting(const SideColumns* columns, PointBuffer* points, GroupEnds* groups) {
-  RowCollector rows = {columns, points, {}, form_of(*columns)};
+  RowCollector rows = {columns, points, {}, columns->form};
   rows.groups = groups;
   rows.shape.as_stored = true;
   points->source = psprintf("relation \"%s\"", relation_name(&rows));

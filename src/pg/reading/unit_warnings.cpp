@@ -36,7 +36,7 @@ void warn_of_radius(PointMetric metric, double radius, bool has_geometries, std:
 }
 
 void warn_of_latitude_first(const SideArguments& side, const SideColumns& columns) {
-  if (!columns.on_earth || columns.count != 2) return;
+  if (!is_on_earth(columns.form) || columns.count != 2) return;
   const char* const first = get_attname(columns.relation, columns.attributes[0], false);
   const char* const second = get_attname(columns.relation, columns.attributes[1], false);
   if (!is_called(first, {"lat", "latitude", "dec", "decl", "declination"}) ||
