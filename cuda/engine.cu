@@ -26,9 +26,7 @@
 #include "cuda/shared_join.h"
 #include "cuda/spanning_join.h"
 #include "engine/engine.h"
-#include "engine/joins/duplicates_join.h"
-#include "engine/joins/keyed_clusters.h"
-#include "engine/joins/topk_join.h"
+#include "engine/joins/compose.h"
 #include "engine/joins/topk_scan.h"
 #include "engine/strategy/cluster_requests.h"
 
@@ -334,7 +332,7 @@ std::unique_ptr<Join> open_join(const JoinRequest& request, const Devices& devic
 
 /// Opens clusters of rows without keys, whole or in parts. Few columns go by small cells on the
 /// first device, unless L2 distances are found much faster by tiles. Many columns go by tiles.
-std::unique_ptr<Join> open_plain_clusters(const JoinRequest& request, const Devices& devices) {
+std::unique_ptr<Join> open_clusters_join(const JoinRequest& request, const Devices& devices) {
   const bool few_columns =
       request.left().rows == 0 || request.left().dims <= cuda::kMostClusterDimensions;
   const bool by_tiles = request.metric() == Metric::kCosine ||
@@ -356,13 +354,6 @@ std::unique_ptr<Join> open_plain_clusters(const JoinRequest& request, const Devi
       request, context, [devices](const JoinRequest& part) { return open_join(part, devices); });
 }
 
-std::unique_ptr<Join> open_clusters_join(const JoinRequest& request, const Devices& devices) {
-  if (request.keys.count == 0) return open_plain_clusters(request, devices);
-  require_rows_in_memory(request);
-  return std::make_unique<KeyedClusters>(
-      request, [devices](const JoinRequest& group) { return open_plain_clusters(group, devices); });
-}
-
 /// Whether the device has room for so many bytes. What is kept for other joins goes where that
 /// makes room.
 bool makes_room(const JoinRequest& request, cuda::DeviceContext& context, std::uint64_t bytes) {
@@ -373,7 +364,6 @@ bool makes_room(const JoinRequest& request, cuda::DeviceContext& context, std::u
 
 /// Trees of rows in memory. Throws what caught() catches.
 std::unique_ptr<Join> open_spanning_join(const JoinRequest& request, const Devices& devices) {
-  require_rows_in_memory(request);
   cuda::DeviceContext& context = *devices.front();
   if (const char* const objection = cuda::objection_to_spanning(request))
     throw cuda::Unable{objection};
@@ -388,6 +378,7 @@ std::unique_ptr<Join> open_spanning_join(const JoinRequest& request, const Devic
 
 /// Throws what caught() catches.
 std::unique_ptr<Join> open_box_join(const JoinRequest& request, const Devices& devices) {
+  if (request.sides.in_file()) return open_range_join(request, devices);  // in parts
   if (devices.size() > 1 && cuda::is_worth_sharing(request))
     return std::make_unique<cuda::SharedJoin>(
         request, devices, kAlways,
@@ -405,44 +396,46 @@ std::unique_ptr<Join> open_bit_join(const JoinRequest& request, cuda::DeviceCont
                                          std::make_shared<cuda::JoinResources>(context, request));
 }
 
-std::unique_ptr<Join> open_join_of_bits(const JoinRequest& request, cuda::DeviceContext& context) {
-  const OpenJoin bit_join = [&context](const JoinRequest& part) {
-    return open_bit_join(part, context);
-  };
-  if (request.output() == Output::kNearest)
-    throw cuda::Unable{"the device finds no nearest rows of bits"};
-  if (request.output() == Output::kClusters)
-    throw cuda::Unable{"the device finds no clusters of bits"};
-  if (request.output() == Output::kSums) throw cuda::Unable{"the device adds up no pairs of bits"};
-  if (request.output() == Output::kDuplicates && !request.sides.in_file())
-    return std::make_unique<DuplicatesJoin>(request, bit_join);
-  if (request.output() == Output::kTopPairs && !request.sides.in_file())
-    return std::make_unique<TopkScan>(request, bit_join);
-  return bit_join(request);
+/// What the device does not do; null: it does what is asked.
+const char* objection_to(const JoinRequest& request) {
+  if (request.metric() == Metric::kJaccard) return "the device knows no Jaccard distance";
+  if (request.metric() != Metric::kHamming) return nullptr;
+  switch (request.output()) {
+    case Output::kNearest:
+      return "the device finds no nearest rows of bits";
+    case Output::kClusters:
+      return "the device finds no clusters of bits";
+    case Output::kSums:
+      return "the device adds up no pairs of bits";
+    default:
+      return nullptr;
+  }
 }
 
-/// A top-k join may consist of several joins, one after the other. Throws what caught() catches.
-std::unique_ptr<Join> open_join(const JoinRequest& request, const Devices& devices) {
-  if (request.metric() == Metric::kJaccard)
-    throw cuda::Unable{"the device knows no Jaccard distance"};
-  if (request.metric() == Metric::kHamming) return open_join_of_bits(request, *devices.front());
-  const OpenJoin range_join = [devices](const JoinRequest& part) {
-    return open_range_join(part, devices);
+/// Throws what caught() catches.
+std::unique_ptr<Join> open_join(const JoinRequest& asked, const Devices& devices) {
+  if (const char* const objection = objection_to(asked)) throw cuda::Unable{objection};
+  const OpenJoin pairs = [devices](const JoinRequest& request) {
+    return is_of_bits(request.metric()) ? open_bit_join(request, *devices.front())
+                                        : open_range_join(request, devices);
   };
-  if (request.shape() == Shape::kBoxes && !request.sides.in_file())
-    return open_box_join(request, devices);
-  if (request.output() == Output::kNearest) return open_nearest_join(request, devices);
-  if (request.output() == Output::kClusters) return open_clusters_join(request, devices);
-  if (is_of_spanning_tree(request.output())) return open_spanning_join(request, devices);
-  if (request.output() == Output::kDuplicates)
-    return std::make_unique<DuplicatesJoin>(request, range_join);
-  if (request.output() != Output::kTopPairs || request.sides.in_file()) return range_join(request);
-  // Joins by directions need tiles, and tiles do not know scores.
-  const OpenJoin scan = [range_join](const JoinRequest& part) {
-    return std::make_unique<TopkScan>(part, range_join);
+  const auto on_devices = [devices](auto open) -> OpenJoin {
+    return [=](const JoinRequest& request) { return open(request, devices); };
   };
-  const bool cosine = request.metric() == Metric::kCosine;
-  return open_topk_join(request, cosine ? scan : range_join, cuda::kPlainTopkCosts);
+  return compose(asked, {.pairs = pairs,
+                         .top_pairs = [pairs](const JoinRequest& request) -> std::unique_ptr<Join> {
+                           // Joins by directions need tiles, and tiles do not know scores.
+                           const bool scans =
+                               is_of_bits(request.metric()) || request.metric() == Metric::kCosine;
+                           if (!scans || request.sides.in_file()) return pairs(request);
+                           return std::make_unique<TopkScan>(request, pairs);
+                         },
+                         .nearest = on_devices(open_nearest_join),
+                         .clusters = on_devices(open_clusters_join),
+                         .trees = on_devices(open_spanning_join),
+                         .boxes = on_devices(open_box_join),
+                         .top_costs = cuda::kPlainTopkCosts,
+                         .rounds_of_files = false});
 }
 
 /// Calls call(device) for each device, with it current and signals blocked. Ignores errors: this is

@@ -4,56 +4,21 @@
 namespace gpujoin::cuda {
 namespace {
 
-/// A program's value for a pair, NaN where it is NULL; *lost counts the values out of range.
-__device__ double compute_value(const SumsView& sums, const ValueProgram& program,
-                                std::uint32_t left, std::uint32_t right, double distance,
-                                std::uint64_t* lost) {
-  double stack[kMostValueDepth];
-  std::uint32_t depth = 0;
-  for (std::uint32_t i = 0; i < program.count; ++i) {
-    const ValueStep step = program.steps[i];
-    const std::uint64_t column = program.columns[i];
-    if (step == ValueStep::kDistance) {
-      stack[depth++] = distance;
-    } else if (step == ValueStep::kLeft) {
-      stack[depth++] = sums.left[column * sums.left_rows + left];
-    } else if (step == ValueStep::kRight) {
-      stack[depth++] = sums.right[column * sums.right_rows + right];
-    } else {
-      const bool two = step == ValueStep::kAdd || step == ValueStep::kSubtract ||
-                       step == ValueStep::kMultiply || step == ValueStep::kDivide;
-      if (two) --depth;
-      bool leaves;
-      const double a = stack[depth - 1];
-      const double result = operate(step, a, two ? stack[depth] : a, &leaves);
-      *lost += leaves;
-      stack[depth - 1] = leaves ? nan("") : result;
-    }
-  }
-  return stack[0];
-}
+/// A pair whose numbers are added up with those of the others of its left point.
+struct SummedPair {
+  const SumsView& sums;
+  std::uint32_t left, right;
+  double distance;
 
-/// Adds a pair up with the others of its left point that the thread has found.
-__device__ void add_pair(const SumsView& sums, std::uint32_t left, std::uint32_t right,
-                         double distance, FoldWord* words) {
-  std::uint64_t* const lost = &words->number;
-  std::uint32_t computed = kMostPrograms;  // none
-  double value = 0;
-  ++words;
-  for (std::uint32_t m = 0; m < sums.asked.measures; ++m) {
-    const Measure measure = sums.asked.measure[m];
-    if (!computes(measure.fold)) {
-      fold_integer(measure.fold, words, sums.integers[measure.number * sums.right_rows + right]);
-    } else {
-      if (measure.number != computed)
-        value =
-            compute_value(sums, sums.asked.program[measure.number], left, right, distance, lost);
-      computed = measure.number;
-      if (value == value) fold_value(measure.fold, words, value);
-    }
-    words += words_of(measure.fold);
+  __device__ double number(ValueStep step, std::uint32_t column) const {
+    if (step == ValueStep::kDistance) return distance;
+    return step == ValueStep::kLeft ? sums.left[std::uint64_t{column} * sums.left_rows + left]
+                                    : sums.right[std::uint64_t{column} * sums.right_rows + right];
   }
-}
+  __device__ std::int64_t integer(std::uint32_t number) const {
+    return sums.integers[std::uint64_t{number} * sums.right_rows + right];
+  }
+};
 
 /// What sinks of sums have in common. All pairs of a left point are found by one group of threads,
 /// so that words are added up in the threads' own memory, and written once.
@@ -94,7 +59,7 @@ struct SumSink : PointSums {
   }
   __device__ void take(std::uint32_t left, std::uint32_t right, double distance) {
     ++pairs;
-    add_pair(*sums, left, right, distance, words);
+    fold_pair(sums->asked, SummedPair{*sums, left, right, distance}, words);
   }
   template <std::uint32_t G>
   __device__ void end(const Group<G>& group) {

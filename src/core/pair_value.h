@@ -36,10 +36,10 @@ struct ValueProgram {
   std::uint32_t columns[kMostValueSteps];  ///< of kLeft and kRight
 };
 
-inline bool puts_number(ValueStep step) {
+GPUJOIN_HD inline bool puts_number(ValueStep step) {
   return step == ValueStep::kDistance || step == ValueStep::kLeft || step == ValueStep::kRight;
 }
-inline bool takes_two(ValueStep step) {
+GPUJOIN_HD inline bool takes_two(ValueStep step) {
   return step == ValueStep::kAdd || step == ValueStep::kSubtract || step == ValueStep::kMultiply ||
          step == ValueStep::kDivide;
 }
@@ -105,6 +105,30 @@ GPUJOIN_HD inline double operate(ValueStep step, double a, double b, bool* leave
   const bool known = a == a && b == b;
   *leaves = known && (vanishes || !(result - result == 0));
   return result;
+}
+
+/// The value of a program, NaN where it is NULL or out of range; counts the latter. `pair` has
+/// number(step, column), what a step puts on the stack.
+template <class Pair>
+GPUJOIN_HD double compute_value(const ValueProgram& program, const Pair& pair,
+                                std::uint64_t* out_of_range) {
+  double stack[kMostValueDepth];
+  std::uint32_t depth = 0;
+  for (std::uint32_t i = 0; i < program.count; ++i) {
+    const ValueStep step = program.steps[i];
+    if (puts_number(step)) {
+      stack[depth++] = pair.number(step, program.columns[i]);
+      continue;
+    }
+    const bool two = takes_two(step);
+    if (two) --depth;
+    bool leaves;
+    const double a = stack[depth - 1];
+    const double result = operate(step, a, two ? stack[depth] : a, &leaves);
+    *out_of_range += leaves;
+    stack[depth - 1] = leaves ? static_cast<double>(NAN) : result;
+  }
+  return stack[0];
 }
 
 /// A sum of doubles as the sum of two, so that it is rounded once, at the end.
@@ -253,6 +277,29 @@ GPUJOIN_HD inline void fold_value(Fold fold, FoldWord* words, double value) {
     default:
       fold_integer(fold, words, signed_order(value));
       break;
+  }
+}
+
+/// Adds a pair to the words of its left row, of which the first one counts values out of range.
+/// `asked` has the programs and measures; `pair` what compute_value() asks for, and
+/// integer(number).
+template <class Asked, class Pair>
+GPUJOIN_HD void fold_pair(const Asked& asked, const Pair& pair, FoldWord* words) {
+  std::uint64_t* const out_of_range = &words->number;
+  std::uint32_t computed = ~0u;  // none; measures of one program follow each other
+  double value = 0;
+  ++words;
+  for (std::uint32_t m = 0; m < asked.measures; ++m) {
+    const auto measure = asked.measure[m];
+    if (!computes(measure.fold)) {
+      fold_integer(measure.fold, words, pair.integer(measure.number));
+    } else {
+      if (measure.number != computed)
+        value = compute_value(asked.program[measure.number], pair, out_of_range);
+      computed = measure.number;
+      if (value == value) fold_value(measure.fold, words, value);
+    }
+    words += words_of(measure.fold);
   }
 }
 

@@ -22,13 +22,11 @@
 #include "cpu/scan/scan.h"
 #include "cpu/small_clusters.h"
 #include "cpu/spanning_join.h"
-#include "engine/joins/duplicates_join.h"
-#include "engine/joins/keyed_clusters.h"
+#include "engine/joins/compose.h"
 #include "engine/joins/partitioned_clusters.h"
 #include "engine/joins/partitioned_join.h"
 #include "engine/joins/partitioned_nearest.h"
 #include "engine/joins/side_cache.h"
-#include "engine/joins/topk_join.h"
 #include "engine/joins/topk_scan.h"
 #include "engine/strategy/cluster_requests.h"
 
@@ -272,16 +270,6 @@ std::unique_ptr<Join> open_plain_topk_join(const JoinRequest& request) {
   return std::make_unique<TopkScan>(request, open_points_join);
 }
 
-std::unique_ptr<Join> open_best_pairs_join(const JoinRequest& request) {
-  const bool by_distance = request.top().scoring.function == ScoreFunction::kDistance;
-  const bool of_bits = is_of_bits(request.metric());         // whose passes take no smaller radii
-  if (of_bits || (request.sides.in_file() && !by_distance))  // no strata
-    return open_plain_topk_join(request);
-  return open_topk_join(request, open_plain_topk_join,
-                        {kCoreWalkCosts, static_cast<double>(request.resources.threads), 100e3,
-                         kCoreIndexNs / request.resources.threads, 8});
-}
-
 std::unique_ptr<Join> open_box_join(const JoinRequest& request) {
   auto no_plans = std::make_shared<cpu::RangePlans>();
   if (needs_parts(request, *no_plans)) return open_in_parts(request, std::move(no_plans));
@@ -320,25 +308,15 @@ std::unique_ptr<Join> open_nearest_join(const JoinRequest& asked) {
 
 /// Trees of rows that fit in memory, with what is held for each.
 std::unique_ptr<Join> open_spanning_join(const JoinRequest& request) {
-  require_rows_in_memory(request);
   const std::uint64_t limit = request.resources.memory_limit,
                       bytes = request.left().rows * cpu::spanning_row_bytes(request);
   if (limit > 0 && bytes > limit) throw MemoryLimitExceeded{bytes, limit};
   return std::make_unique<cpu::SpanningJoin>(request);
 }
 
-std::unique_ptr<Join> open_clusters_join(const JoinRequest& request);
-
-/// Clusters of rows in memory that a key divides. Those of one key may need parts.
-std::unique_ptr<Join> open_keyed_clusters(const JoinRequest& request) {
-  require_rows_in_memory(request);
-  return std::make_unique<KeyedClusters>(request, open_clusters_join);
-}
-
 /// Cells where there are few columns, or screens that are none of L2; else tiles. Few rows
 /// take less time than further threads to start.
 std::unique_ptr<Join> open_clusters_join(const JoinRequest& request) {
-  if (request.keys.count > 0) return open_keyed_clusters(request);
   if (is_of_bits(request.metric())) return open_bit_join(cluster_bits_request(request));
   if (std::unique_ptr<Join> join = cpu::open_small_clusters(request)) return join;
   constexpr std::uint64_t kFewRows = 4096;
@@ -354,14 +332,15 @@ std::unique_ptr<Join> open_clusters_join(const JoinRequest& request) {
 
 /// Throws what guarded() catches.
 std::unique_ptr<Join> open_join(const JoinRequest& request) {
-  if (request.shape() == Shape::kBoxes) return open_box_join(request);
-  if (request.output() == Output::kNearest) return open_nearest_join(request);
-  if (request.output() == Output::kClusters) return open_clusters_join(request);
-  if (request.output() == Output::kDuplicates)
-    return std::make_unique<DuplicatesJoin>(request, open_points_join);
-  if (is_of_spanning_tree(request.output())) return open_spanning_join(request);
-  if (request.output() == Output::kTopPairs) return open_best_pairs_join(request);
-  return open_points_join(request);
+  const double threads = request.resources.threads;
+  return compose(request, {.pairs = open_points_join,
+                           .top_pairs = open_plain_topk_join,
+                           .nearest = open_nearest_join,
+                           .clusters = open_clusters_join,
+                           .trees = open_spanning_join,
+                           .boxes = open_box_join,
+                           .top_costs = {kCoreWalkCosts, threads, 100e3, kCoreIndexNs / threads, 8},
+                           .rounds_of_files = true});
 }
 
 std::atomic<int> open_joins = 0;

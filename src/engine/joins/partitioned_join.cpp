@@ -52,45 +52,18 @@ SumColumnsOfSide carried(const JoinRequest& request, bool left) {
   return carried;
 }
 
-/// The value of a program for a pair, NaN where it is NULL or out of range; counts the latter.
-double value_of(const ValueProgram& program, const PairSums& sums, std::uint64_t left,
-                std::uint64_t right, double distance, FoldWord* out_of_range) {
-  double stack[kMostValueDepth];
-  std::uint32_t depth = 0;
-  for (std::uint32_t i = 0; i < program.count; ++i) {
-    const ValueStep step = program.steps[i];
-    if (puts_number(step)) {
-      stack[depth++] = step == ValueStep::kDistance ? distance
-                       : step == ValueStep::kLeft   ? sums.left[program.columns[i]][left]
-                                                    : sums.right[program.columns[i]][right];
-      continue;
-    }
-    if (takes_two(step)) --depth;
-    bool leaves;
-    double& a = stack[depth - 1];
-    a = operate(step, a, takes_two(step) ? stack[depth] : a, &leaves);
-    if (!leaves) continue;
-    ++out_of_range->number;
-    a = NAN;
-  }
-  return stack[0];
-}
+/// A pair whose numbers are added up.
+struct SummedPair {
+  const PairSums& sums;
+  std::uint64_t left, right;
+  double distance;
 
-/// Adds a pair to the words of its left row.
-void fold_pair(const PairSums& sums, std::uint64_t left, std::uint64_t right, double distance,
-               FoldWord* words) {
-  double values[kMostPrograms];
-  for (std::uint32_t p = 0; p < sums.programs; ++p)
-    values[p] = value_of(sums.program[p], sums, left, right, distance, words);
-  ++words;
-  for (std::uint32_t m = 0; m < sums.measures; words += words_of(sums.measure[m++].fold)) {
-    const auto [fold, number] = sums.measure[m];
-    if (!computes(fold))
-      fold_integer(fold, words, sums.integers[number][right]);
-    else if (!std::isnan(values[number]))
-      fold_value(fold, words, values[number]);
+  double number(ValueStep step, std::uint32_t column) const {
+    if (step == ValueStep::kDistance) return distance;
+    return step == ValueStep::kLeft ? sums.left[column][left] : sums.right[column][right];
   }
-}
+  std::int64_t integer(std::uint32_t number) const { return sums.integers[number][right]; }
+};
 
 /// The dimension that separates boxes best.
 Cut choose_box_cut(const JoinRequest& request) {
@@ -460,9 +433,9 @@ void PartitionedJoin::take_counts(const ResultBatch& batch) {
       ++counts_[row];
       if (sum_width_ == 0) continue;
       const std::uint64_t p = a - step.left_range.first, q = b - step.right_range.first;
-      fold_pair(step_sums_, is_first ? p : q, is_first ? q : p,
-                batch.distances != nullptr ? batch.distances[at] : NAN,
-                sums_.data() + row * sum_width_);
+      const SummedPair pair{step_sums_, is_first ? p : q, is_first ? q : p,
+                            batch.distances != nullptr ? batch.distances[at] : NAN};
+      fold_pair(step_sums_, pair, sums_.data() + row * sum_width_);
     }
   }
 }
