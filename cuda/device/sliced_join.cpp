@@ -1,7 +1,8 @@
+#include "cuda/device/sliced_join.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "cuda/device/sliced_join.h"
 #include "cuda/device/tuning.h"
 
 namespace gpujoin::cuda {

@@ -1,8 +1,9 @@
+#include "cuda/device/upload.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "cuda/device/tuning.h"
-#include "cuda/device/upload.h"
 
 namespace gpujoin::cuda {
 namespace {

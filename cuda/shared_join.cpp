@@ -1,10 +1,11 @@
+#include "cuda/shared_join.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "cuda/device/device_guard.h"
 #include "cuda/device/tuning.h"
 #include "cuda/nearest_join.h"
-#include "cuda/shared_join.h"
 
 namespace gpujoin::cuda {
 namespace {

@@ -1,8 +1,9 @@
+#include "cuda/bits/bit_walk.h"
+
 #include <algorithm>
 #include <numeric>
 
 #include "core/pair_sink.h"
-#include "cuda/bits/bit_walk.h"
 #include "cuda/device/add_up.h"
 #include "cuda/device/tuning.h"
 #include "engine/strategy/bit_strategy.h"

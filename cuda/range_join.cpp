@@ -1,3 +1,5 @@
+#include "cuda/range_join.h"
+
 #include <algorithm>
 #include <chrono>
 #include <future>
@@ -9,7 +11,6 @@
 #include "cuda/clusters/cluster_walk.h"
 #include "cuda/device/tuning.h"
 #include "cuda/grid/grid_walk.h"
-#include "cuda/range_join.h"
 #include "cuda/tiles/tensor_check.h"
 #include "cuda/tiles/tile_walk.h"
 #include "cuda/top/top_walk.h"

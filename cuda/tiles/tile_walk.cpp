@@ -1,3 +1,5 @@
+#include "cuda/tiles/tile_walk.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -5,7 +7,6 @@
 #include "core/threshold.h"
 #include "cuda/device/add_up.h"
 #include "cuda/device/tuning.h"
-#include "cuda/tiles/tile_walk.h"
 
 namespace gpujoin::cuda {
 

@@ -1,9 +1,10 @@
+#include "cuda/nearest_join.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <utility>
 
 #include "core/threshold.h"
-#include "cuda/nearest_join.h"
 #include "cuda/tiles/tensor_check.h"
 #include "engine/strategy/screen_frame.h"
 

@@ -1,9 +1,10 @@
+#include "cuda/device/device_join.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
 #include <utility>
 
-#include "cuda/device/device_join.h"
 #include "engine/stopwatch.h"
 
 namespace gpujoin::cuda {

@@ -1,4 +1,6 @@
 // The CUDA engine's table: devices, error codes, and the one symbol that the shared object exports.
+#include "engine/engine.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -25,7 +27,6 @@
 #include "cuda/range_join.h"
 #include "cuda/shared_join.h"
 #include "cuda/spanning_join.h"
-#include "engine/engine.h"
 #include "engine/joins/compose.h"
 #include "engine/joins/topk_scan.h"
 #include "engine/strategy/cluster_requests.h"

@@ -1,8 +1,9 @@
+#include "cuda/nearest/nearest_side.h"
+
 #include <utility>
 #include <vector>
 
 #include "cuda/grid/directions.h"
-#include "cuda/nearest/nearest_side.h"
 
 namespace gpujoin::cuda {
 namespace {

@@ -1,8 +1,9 @@
+#include "cuda/grid/uploaded_rows.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "cuda/device/tuning.h"
-#include "cuda/grid/uploaded_rows.h"
 
 namespace gpujoin::cuda {
 

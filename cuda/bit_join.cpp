@@ -1,8 +1,9 @@
+#include "cuda/bit_join.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <utility>
 
-#include "cuda/bit_join.h"
 #include "cuda/bits/bit_walk.h"
 #include "cuda/device/tuning.h"
 #include "engine/strategy/choose_strategy.h"

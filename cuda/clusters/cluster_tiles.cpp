@@ -1,8 +1,9 @@
+#include "cuda/clusters/cluster_tiles.h"
+
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "cuda/clusters/cluster_tiles.h"
 #include "cuda/device/tuning.h"
 
 namespace gpujoin::cuda {

@@ -1,7 +1,8 @@
+#include "cuda/device/pair_batches.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "cuda/device/pair_batches.h"
 #include "cuda/device/tuning.h"
 
 namespace gpujoin::cuda {

@@ -1,8 +1,9 @@
+#include "cuda/boxes/box_join.h"
+
 #include <algorithm>
 #include <memory>
 #include <utility>
 
-#include "cuda/boxes/box_join.h"
 #include "cuda/boxes/box_walk.h"
 #include "cuda/device/tuning.h"
 

@@ -1,3 +1,5 @@
+#include "cuda/device_parts.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -5,7 +7,6 @@
 #include "cuda/clusters/cluster_walk.h"
 #include "cuda/device/signals.h"
 #include "cuda/device/tuning.h"
-#include "cuda/device_parts.h"
 #include "cuda/nearest_join.h"
 #include "cuda/range_join.h"
 #include "cuda/spanning_join.h"

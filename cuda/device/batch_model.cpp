@@ -1,8 +1,9 @@
+#include "cuda/device/batch_model.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
-#include "cuda/device/batch_model.h"
 #include "cuda/device/tuning.h"
 #include "engine/stopwatch.h"
 

@@ -1,7 +1,7 @@
+#include "cuda/device/memory.h"
+
 #include <algorithm>
 #include <bit>
-
-#include "cuda/device/memory.h"
 
 namespace gpujoin::cuda {
 

@@ -1,8 +1,9 @@
+#include "cuda/grid/prepared_side.h"
+
 #include <utility>
 
 #include "cuda/device/tuning.h"
 #include "cuda/grid/directions.h"
-#include "cuda/grid/prepared_side.h"
 
 namespace gpujoin::cuda {
 
