@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "core/pair_sink.h"
-#include "cuda/device/add_up.h"
+#include "cuda/device/sort.h"
 #include "cuda/device/tuning.h"
 #include "engine/strategy/bit_strategy.h"
 #include "engine/strategy/choose_strategy.h"

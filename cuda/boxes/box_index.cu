@@ -1,8 +1,7 @@
-#include <cub/device/device_radix_sort.cuh>
-
 #include "core/ordered_bits.h"
 #include "cuda/boxes/box_index.h"
 #include "cuda/device/kernel_helpers.cuh"
+#include "cuda/device/sort.h"
 #include "cuda/device/tuning.h"
 
 namespace gpujoin::cuda {
@@ -109,12 +108,7 @@ __global__ void blocks_kernel(BoxesView boxes, std::uint32_t dims, std::uint32_t
 
 /// The bits of codes that are sorted: bits by which boxes differ, and bits by which boxes differ
 /// from other rows.
-struct CodeBits {
-  int begin;
-  int end;
-};
-
-CodeBits code_bits(const BoxOrder& order, ScalarType scalar) {
+KeyBits code_bits(const BoxOrder& order, ScalarType scalar) {
   if (order.method == BoxMethod::kNone) return {63, 64};
   // Widened floats have as many bits of 0, or of 1 where they are negative.
   if (order.method == BoxMethod::kSortSweep) return {scalar == ScalarType::kFloat32 ? 29 : 0, 64};
@@ -129,17 +123,9 @@ void launch_order(MemoryBudget& budget, const BoxRows& rows, const BoxOrder& ord
   codes_kernel<T><<<blocks_for(rows.rows), kBlockThreads, 0, stream>>>(
       rows, order, codes.data(), unordered.data(), boxes.boxes.data());
   check_launch("computing codes of boxes");
-  const CodeBits bits = code_bits(order, rows.scalar);
-  std::size_t bytes = 0;
-  const auto sort = [&](void* scratch) {
-    check(cub::DeviceRadixSort::SortPairs(scratch, bytes, codes.data(), sorted.data(),
-                                          unordered.data(), boxes.order.data(), rows.rows,
-                                          bits.begin, bits.end, stream),
-          "sorting boxes");
-  };
-  sort(nullptr);
-  DeviceBuffer<unsigned char> scratch(budget, bytes, stream);
-  sort(scratch.data());
+  sort_pairs<std::uint32_t>(
+      budget, {codes.data(), sorted.data(), unordered.data(), boxes.order.data(), rows.rows},
+      code_bits(order, rows.scalar), stream);
   gather_kernel<T><<<blocks_for(rows.rows), kBlockThreads, 0, stream>>>(
       rows, boxes.order.data(), reinterpret_cast<T*>(boxes.columns.data()));
   check_launch("ordering boxes");

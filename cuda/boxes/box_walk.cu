@@ -4,8 +4,9 @@
 #include <cub/device/device_select.cuh>
 
 #include "cuda/boxes/box_walk.h"
-#include "cuda/device/add_up.h"
 #include "cuda/device/kernel_helpers.cuh"
+#include "cuda/device/scratch.h"
+#include "cuda/device/sort.h"
 #include "cuda/device/tuning.h"
 
 namespace gpujoin::cuda {
@@ -249,17 +250,12 @@ void BoxWalk::count() {
 void BoxWalk::choose_places() {
   unsigned* const chosen = &report_.data()->chosen;
   const auto places = static_cast<int>(view_.places);
-  std::size_t bytes = 0;
-  const auto select = [&](void* scratch) {
-    check(cub::DeviceSelect::Flagged(scratch, bytes, thrust::counting_iterator<std::uint32_t>(0),
-                                     counts_.data(), chosen_.data(), chosen, places, stream_),
-          "choosing boxes");
-  };
-  select(nullptr);
-  {
-    DeviceBuffer<unsigned char> scratch(resources_.device, bytes, stream_);
-    select(scratch.data());
-  }
+  with_scratch(
+      resources_.device, stream_, "choosing boxes", [&](void* scratch, std::size_t& bytes) {
+        return cub::DeviceSelect::Flagged(scratch, bytes,
+                                          thrust::counting_iterator<std::uint32_t>(0),
+                                          counts_.data(), chosen_.data(), chosen, places, stream_);
+      });
   const std::uint32_t items = view_.places + 1;
   chosen_kernel<<<blocks_for(items), kBlockThreads, 0, stream_>>>(
       view_.probing.order + view_.first, counts_.data(), chosen, chosen_.data(), items,

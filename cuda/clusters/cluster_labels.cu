@@ -1,10 +1,8 @@
-#include <cub/device/device_radix_sort.cuh>
-#include <cub/device/device_scan.cuh>
-
 #include "core/ordered_bits.h"
 #include "cuda/clusters/cluster_labels.h"
 #include "cuda/clusters/labels.cuh"
 #include "cuda/device/kernel_helpers.cuh"
+#include "cuda/device/sort.h"
 
 namespace gpujoin::cuda {
 namespace {
@@ -76,10 +74,9 @@ void ClusterLabels::order_rows(DeviceBuffer<std::uint32_t>& positions) {
   DeviceBuffer<std::uint32_t> by_row(budget_, rows, stream_);
   places_kernel<<<blocks, kBlockThreads, 0, stream_>>>(rows_, keys.data(), by_row.data());
   check_launch("ordering rows");
-  with_scratch(budget_, stream_, [&](void* scratch, std::size_t& bytes) {
-    return cub::DeviceRadixSort::SortPairs(scratch, bytes, keys.data(), sorted_keys.data(),
-                                           by_row.data(), positions.data(), rows, 0, 64, stream_);
-  });
+  sort_pairs<std::uint32_t>(
+      budget_, {keys.data(), sorted_keys.data(), by_row.data(), positions.data(), rows}, {},
+      stream_);
 }
 
 void ClusterLabels::number() {
@@ -93,10 +90,7 @@ void ClusterLabels::number() {
   heads_kernel<<<blocks, kBlockThreads, 0, stream_>>>(labels_, positions.data(), first.data(),
                                                       numbers.data());
   check_launch("numbering clusters");
-  with_scratch(budget_, stream_, [&](void* scratch, std::size_t& bytes) {
-    return cub::DeviceScan::ExclusiveSum(scratch, bytes, numbers.data(), numbers.data(), rows,
-                                         stream_);
-  });
+  add_up(budget_, numbers.data(), rows, false, stream_);
   words_ = DeviceBuffer<std::uint64_t>(budget_, rows, stream_);
   words_kernel<<<blocks, kBlockThreads, 0, stream_>>>(labels_, first.data(), numbers.data(),
                                                       words_.data());

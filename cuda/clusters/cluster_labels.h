@@ -52,13 +52,4 @@ class ClusterLabels {
   Labels labels_{};
 };
 
-/// Calls call(scratch, &bytes) of CUB, first for the size.
-template <class Call>
-void with_scratch(MemoryBudget& budget, cudaStream_t stream, const Call& call) {
-  std::size_t bytes = 0;
-  check(call(nullptr, bytes), "working on clusters");
-  DeviceBuffer<unsigned char> scratch(budget, bytes, stream);
-  check(call(scratch.data(), bytes), "working on clusters");
-}
-
 }  // namespace gpujoin::cuda

@@ -1,6 +1,5 @@
-#include <cub/device/device_radix_sort.cuh>
-
 #include "cuda/device/kernel_helpers.cuh"
+#include "cuda/device/sort.h"
 #include "cuda/device/tuning.h"
 #include "cuda/grid/grid_index.h"
 
@@ -117,14 +116,9 @@ void sort(const DevicePoints& points, const SortLayout& layout, DeviceIndex& ind
   check_launch("computing cells");
   // kNotFinite has every bit set, so the bits that codes use, and one more, sort it last.
   const int bits = static_cast<int>(layout.grid.dims * layout.grid.bits + layout.value_bits) + 1;
-  std::size_t bytes = 0;
-  check(cub::DeviceRadixSort::SortPairs(nullptr, bytes, codes.data(), index.codes.data(),
-                                        order.data(), index.order.data(), rows, 0, bits, stream),
-        "sorting points");
-  DeviceBuffer<unsigned char> scratch(budget, bytes, stream);
-  check(cub::DeviceRadixSort::SortPairs(scratch.data(), bytes, codes.data(), index.codes.data(),
-                                        order.data(), index.order.data(), rows, 0, bits, stream),
-        "sorting points");
+  sort_pairs<std::uint32_t>(
+      budget, {codes.data(), index.codes.data(), order.data(), index.order.data(), rows}, {0, bits},
+      stream);
 }
 
 template <class T>

@@ -1,10 +1,9 @@
 #include <algorithm>
-#include <cub/device/device_radix_sort.cuh>
 #include <numeric>
 
 #include "core/pair_sink.h"
-#include "cuda/device/add_up.h"
 #include "cuda/device/kernel_helpers.cuh"
+#include "cuda/device/sort.h"
 #include "cuda/device/tuning.h"
 #include "cuda/grid/grid_walk.h"
 #include "engine/strategy/fill_threads.h"
@@ -87,16 +86,9 @@ void GridWalk::order_by_workload() {
   launch_workload(count_kernel_, view_, {0, points, 0, nullptr}, work.data(), stream_);
   positions_kernel<<<blocks_for(points), kBlockThreads, 0, stream_>>>(positions.data(), points);
   check_launch("ordering work");
-  std::size_t bytes = 0;
-  const auto sort = [&](void* scratch) {
-    check(cub::DeviceRadixSort::SortPairsDescending(scratch, bytes, work.data(), sorted.data(),
-                                                    positions.data(), sequence_.data(), points, 0,
-                                                    32, stream_),
-          "ordering work");
-  };
-  sort(nullptr);
-  DeviceBuffer<unsigned char> scratch(device_budget_, bytes, stream_);
-  sort(scratch.data());
+  sort_descending<std::uint32_t>(
+      device_budget_, {work.data(), sorted.data(), positions.data(), sequence_.data(), points},
+      stream_);
   view_.sequence = sequence_.data();
 }
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
-#include <cub/device/device_radix_sort.cuh>
 #include <vector>
 
 #include "cuda/device/kernel_helpers.cuh"
+#include "cuda/device/sort.h"
 #include "cuda/nearest/curve_points.h"
 #include "engine/strategy/outliers.h"
 #include "engine/strategy/sample.h"
@@ -84,19 +84,6 @@ __global__ void nodes_kernel(std::uint32_t first, std::uint32_t stride, float* b
   box[stride + d] = fmaxf(children[stride + d], children[3 * stride + d]);
 }
 
-/// Sorts the order by keys, stably; both lie in the buffers' current halves afterwards.
-void sort_pairs(MemoryBudget& budget, cub::DoubleBuffer<std::uint64_t>& keys,
-                cub::DoubleBuffer<std::uint32_t>& order, std::uint64_t rows, cudaStream_t stream) {
-  std::size_t bytes = 0;
-  const auto sort = [&](void* scratch) {
-    check(cub::DeviceRadixSort::SortPairs(scratch, bytes, keys, order, rows, 0, 64, stream),
-          "sorting points");
-  };
-  sort(nullptr);
-  const DeviceBuffer<unsigned char> scratch(budget, bytes, stream);
-  sort(scratch.data());
-}
-
 /// The finite values of a column in the sampled rows.
 std::vector<double> sampled_values(const Dataset& data, std::uint32_t column) {
   std::vector<double> values;
@@ -146,17 +133,14 @@ CurvePoints sort_by_curve(MemoryBudget& budget, const DevicePoints& points, cons
   else
     find_keys(static_cast<const double*>(points.data()));
   check_launch("finding places on a curve");
-  cub::DoubleBuffer<std::uint32_t> orders(order.data(), other_order.data());
-  cub::DoubleBuffer<std::uint64_t> low_keys(lows.data(), other_keys.data());
-  sort_pairs(budget, low_keys, orders, rows, stream);
+  sort_in_place(lows, other_keys, order, other_order, budget, stream);
   if (frame.columns * frame.bits > 64) {
-    gather_keys_kernel<<<blocks_for(rows), kBlockThreads, 0, stream>>>(
-        highs.data(), orders.Current(), rows, lows.data());
+    gather_keys_kernel<<<blocks_for(rows), kBlockThreads, 0, stream>>>(highs.data(), order.data(),
+                                                                       rows, lows.data());
     check_launch("sorting points");
-    cub::DoubleBuffer<std::uint64_t> high_keys(lows.data(), other_keys.data());
-    sort_pairs(budget, high_keys, orders, rows, stream);
+    sort_in_place(lows, other_keys, order, other_order, budget, stream);
   }
-  sorted.order = std::move(orders.Current() == order.data() ? order : other_order);
+  sorted.order = std::move(order);
   return sorted;
 }
 

@@ -5,7 +5,7 @@
 
 #include "core/pair_sink.h"
 #include "core/threshold.h"
-#include "cuda/device/add_up.h"
+#include "cuda/device/sort.h"
 #include "cuda/device/tuning.h"
 
 namespace gpujoin::cuda {

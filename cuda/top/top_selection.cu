@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <cub/device/device_merge_sort.cuh>
-#include <cub/device/device_radix_sort.cuh>
 
 #include "cuda/device/kernel_helpers.cuh"
+#include "cuda/device/scratch.h"
+#include "cuda/device/sort.h"
 #include "cuda/top/top_selection.h"
 
 namespace gpujoin::cuda {
@@ -67,15 +68,6 @@ __global__ void fill_kernel(TopEntry* entries, std::uint64_t kept, std::uint64_t
   if (i < k && (i >= kept || !order(entries[i], *last))) entries[i] = *last;
 }
 
-/// Calls work(scratch, bytes) first for the bytes that it needs, then with as many.
-template <class Work>
-void with_scratch(MemoryBudget& budget, cudaStream_t stream, const Work& work) {
-  std::size_t bytes = 0;
-  check(work(nullptr, bytes), "sorting the best pairs");
-  DeviceBuffer<unsigned char> scratch(budget, bytes, stream);
-  check(work(scratch.data(), bytes), "sorting the best pairs");
-}
-
 }  // namespace
 
 TopSelection::TopSelection(JoinResources& resources, std::uint64_t k, std::uint64_t capacity,
@@ -119,11 +111,9 @@ void TopSelection::report() {
 /// entries_ = the entries among the first `count` admitted that may be among the best k, in order.
 /// Sorts all by key, which is fast, and the ones that are not behind number k by ids.
 void TopSelection::rank_best(std::uint64_t count) {
-  with_scratch(budget_, stream_, [&](void* scratch, std::size_t& bytes) {
-    return cub::DeviceRadixSort::SortPairsDescending(scratch, bytes, keys_.data(),
-                                                     sorted_keys_.data(), pairs_.data(),
-                                                     sorted_pairs_.data(), count, 0, 64, stream_);
-  });
+  sort_descending<std::uint64_t>(
+      budget_, {keys_.data(), sorted_keys_.data(), pairs_.data(), sorted_pairs_.data(), count},
+      stream_);
   std::uint64_t best = count;
   if (count > k_) {
     unsigned long long* const words = host_words_.as<unsigned long long>();
@@ -141,7 +131,7 @@ void TopSelection::rank_best(std::uint64_t count) {
       sorted_keys_.data(), sorted_pairs_.data(), best, entries_.data());
   check_launch("ordering the best pairs");
   const ComesBefore order{left_ids_, right_ids_, smaller_first_};
-  with_scratch(budget_, stream_, [&](void* scratch, std::size_t& bytes) {
+  with_scratch(budget_, stream_, "sorting the best pairs", [&](void* scratch, std::size_t& bytes) {
     return cub::DeviceMergeSort::SortKeys(scratch, bytes, entries_.data(), best, order, stream_);
   });
   if (count < k_) return;

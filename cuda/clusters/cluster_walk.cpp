@@ -1,7 +1,8 @@
-#include <algorithm>
-#include <cub/device/device_scan.cuh>
-
 #include "cuda/clusters/cluster_walk.h"
+
+#include <algorithm>
+
+#include "cuda/device/sort.h"
 #include "cuda/device/tuning.h"
 
 namespace gpujoin::cuda {
@@ -37,10 +38,7 @@ void ClusterWalk::find_cells() {
   const PointsView& points = view_.join.left;
   cell_of_ = DeviceBuffer<std::uint32_t>(resources_.device, points.points, stream_);
   launch_cell_flags(points.codes, points.points, cell_of_.data(), stream_);
-  with_scratch(resources_.device, stream_, [&](void* scratch, std::size_t& bytes) {
-    return cub::DeviceScan::InclusiveSum(scratch, bytes, cell_of_.data(), cell_of_.data(),
-                                         points.points, stream_);
-  });
+  add_up(resources_.device, cell_of_.data(), points.points, true, stream_);
   copy_to_host(host_last_.as<std::uint32_t>(), cell_of_.data() + points.points - 1, 1, stream_);
 }
 

@@ -1,11 +1,12 @@
+#include "cuda/spanning_join.h"
+
 #include <algorithm>
 #include <cstdio>
-#include <cub/device/device_radix_sort.cuh>
 #include <numeric>
 #include <utility>
 
+#include "cuda/device/sort.h"
 #include "cuda/device/tuning.h"
-#include "cuda/spanning_join.h"
 #include "engine/strategy/spanning_work.h"
 
 namespace gpujoin::cuda {
@@ -142,11 +143,9 @@ void SpanningJoin::rank_rows() {
     DeviceBuffer<std::uint64_t> keys(budget, rows, stream_), sorted_keys(budget, rows, stream_);
     DeviceBuffer<std::uint32_t> numbers(budget, rows, stream_);
     launch_rank_keys(ids.data(), rows, keys.data(), numbers.data(), stream_);
-    with_scratch(budget, stream_, [&](void* scratch, std::size_t& bytes) {
-      return cub::DeviceRadixSort::SortPairs(scratch, bytes, keys.data(), sorted_keys.data(),
-                                             numbers.data(), rows_by_rank_.data(), rows, 0, 64,
-                                             stream_);
-    });
+    sort_pairs<std::uint32_t>(
+        budget, {keys.data(), sorted_keys.data(), numbers.data(), rows_by_rank_.data(), rows}, {},
+        stream_);
   }
   positions_ = DeviceBuffer<std::uint32_t>(budget, rows, stream_);
   ranks_ = DeviceBuffer<std::uint32_t>(budget, rows, stream_);
@@ -259,14 +258,10 @@ void SpanningJoin::sort_edges() {
     // By ends first, then, stably, by distances, whose bits are in their order.
     DeviceBuffer<std::uint64_t> ends(budget, edges_, stream_), distances(budget, edges_, stream_);
     auto* const bits = reinterpret_cast<std::uint64_t*>(edge_distances_.data());
-    with_scratch(budget, stream_, [&](void* scratch, std::size_t& bytes) {
-      return cub::DeviceRadixSort::SortPairs(scratch, bytes, edge_ends_.data(), ends.data(), bits,
-                                             distances.data(), edges_, 0, 64, stream_);
-    });
-    with_scratch(budget, stream_, [&](void* scratch, std::size_t& bytes) {
-      return cub::DeviceRadixSort::SortPairs(scratch, bytes, distances.data(), bits, ends.data(),
-                                             edge_ends_.data(), edges_, 0, 64, stream_);
-    });
+    sort_pairs<std::uint64_t>(
+        budget, {edge_ends_.data(), ends.data(), bits, distances.data(), edges_}, {}, stream_);
+    sort_pairs<std::uint64_t>(
+        budget, {distances.data(), bits, ends.data(), edge_ends_.data(), edges_}, {}, stream_);
     if (wants_edges())
       launch_rows_of_edges(edge_ends_.data(), edges_, rows_by_rank_.data(), stream_);
   }

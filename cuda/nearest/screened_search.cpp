@@ -1,12 +1,13 @@
+#include "cuda/nearest/screened_search.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cub/device/device_radix_sort.cuh>
 
 #include "core/tile_screen.h"
+#include "cuda/device/sort.h"
 #include "cuda/device/tuning.h"
 #include "cuda/nearest/screened_kernels.h"
-#include "cuda/nearest/screened_search.h"
 #include "cuda/tiles/tile_kernels.h"
 
 namespace gpujoin::cuda {
@@ -168,15 +169,7 @@ class ScreenedSearch final : public NeighborSearch {
   void merge_candidates(std::uint64_t found) {
     int bits = 1;
     while (bits < 32 && left_.points >> bits != 0) ++bits;
-    std::size_t bytes = 0;
-    const auto sort = [&](void* scratch) {
-      check(cub::DeviceRadixSort::SortKeys(scratch, bytes, list_.data(), sorted_.data(), found, 0,
-                                           bits, stream_),
-            "ordering candidates");
-    };
-    sort(nullptr);
-    const DeviceBuffer<unsigned char> scratch(budget_, bytes, stream_);
-    sort(scratch.data());
+    sort_keys(budget_, list_.data(), sorted_.data(), found, {0, bits}, stream_);
     for (const auto* places : {&begins_, &ends_})
       check(cudaMemsetAsync(places->data(), 0, places->bytes(), stream_), "ordering candidates");
     launch_segments(sorted_.data(), found, slice_.first, begins_.data(), ends_.data(), stream_);
