@@ -242,8 +242,7 @@ bool read_kept_inputs(JoinNode* node) {
 
 namespace {
 
-/// Reads the right side. False where it cannot be kept, or has too few rows: the service has none
-/// without a distance.
+/// Reads the right side. False where it cannot be kept, or has no rows.
 bool read_kept_right(JoinNode* node, ValueShape* shape) {
   SideColumns columns;
   if (!find_side(node, node->right, &columns) ||
@@ -251,8 +250,7 @@ bool read_kept_right(JoinNode* node, ValueShape* shape) {
     return false;
   KeptSide* const kept = static_cast<KeptSide*>(palloc0(sizeof(KeptSide)));
   forget_sides(node->pairs.run);
-  return read_side(node, 1, columns, kept, shape) && kept->rows > 0 &&
-         is_limit_within(node, kept->rows);
+  return read_side(node, 1, columns, kept, shape) && kept->rows > 0;
 }
 
 }  // namespace
@@ -273,9 +271,12 @@ bool read_kept_neighbors(JoinNode* node) {
   finish_side(node, &node->left, shape);
   note_srid(node, shape.srid);
   report_reading(node, start, shape);
-  if (node->left.odd.count == 0) return true;
-  rescan_inputs(node);  // values unlike the kept ones are compared with rows
-  return false;
+  // Values unlike the kept ones are compared with rows, and the service has none that come last,
+  // without a distance.
+  const bool serves = node->left.odd.count == 0 && (row_count(node, node->left) == 0 ||
+                                                    is_limit_within(node, node->right.points.rows));
+  if (!serves) rescan_inputs(node);
+  return serves;
 }
 
 bool find_kept_again(JoinNode* node) {
