@@ -114,7 +114,7 @@ TilePlan RangeJoin::plan_tiles(const JoinPlan& plan) const {
   return {.join = &plan,
           .left = &left_->tiles,
           .right = &right_->tiles,
-          .looks = plan_->looks,
+          .checkpoints = plan_->checkpoints,
           .screen = choose_group_screen(),
           .reach = true_reach(plan_->index.eps, dims),
           .accept = all_columns ? plan.screen.accept : -1};

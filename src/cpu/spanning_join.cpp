@@ -14,7 +14,7 @@
 namespace gpujoin::cpu {
 namespace {
 
-constexpr std::uint64_t kRowsBetweenLooks = 1 << 16;
+constexpr std::uint64_t kRowsBetweenPolls = 1 << 16;
 
 /// Runs walk(walker, begin, end) on stretches of so many items, on all workers, each item as so
 /// much work.
@@ -163,7 +163,7 @@ void SpanningJoin::write_clusters() {
   const std::uint64_t rows = request_.left().rows;
   StableClusters clusters(budget_, rows, request_.min_cluster_size());
   for (std::uint64_t number = 0; number < table_->edges(); ++number) {
-    if (number % kRowsBetweenLooks == 0) pool_.throw_if_stopped();
+    if (number % kRowsBetweenPolls == 0) pool_.throw_if_stopped();
     const TreeEdge edge = table_->edge(number);
     while (!clusters.add(edge.first(), edge.second(), edge.distance)) pool_.throw_if_stopped();
   }

@@ -36,7 +36,7 @@ bool Admission::wait(Lock& lock, std::list<Interrupt*>& queue, Interrupt& interr
   const auto place = queue.insert(queue.end(), &interrupt);
   while (queue.begin() != place || !fits()) {
     if (interrupt.cancelled()) break;
-    changed_.wait_for(lock, std::chrono::milliseconds(kLookMs));
+    changed_.wait_for(lock, std::chrono::milliseconds(kPollMs));
   }
   queue.erase(place);
   changed_.notify_all();  // the next one is the first now

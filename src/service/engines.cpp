@@ -64,7 +64,7 @@ DeviceState Engines::device_state(Status* reason) const {
 bool Engines::wait_for_start(const Interrupt& interrupt) const {
   std::unique_lock lock(mutex_);
   while (state_ == DeviceState::kStarting && !interrupt.cancelled())
-    started_.wait_for(lock, std::chrono::milliseconds(kLookMs));
+    started_.wait_for(lock, std::chrono::milliseconds(kPollMs));
   return !interrupt.cancelled();
 }
 

@@ -41,6 +41,6 @@ class Interrupt {
 };
 
 /// How often those that wait look whether they were cancelled.
-inline constexpr int kLookMs = 50;
+inline constexpr int kPollMs = 50;
 
 }  // namespace gpujoin::service

@@ -101,10 +101,10 @@ void take_limits(Server& server) {
   server.keep_counts(kCountsFile);
   std::int64_t saved_us = now_us(), searched_us = saved_us;
   for (;;) {
-    constexpr int kLookMs = 1000, kEndMs = 20;
+    constexpr int kPollMs = 1000, kEndMs = 20;
     constexpr std::int64_t kSaveUs = 1000000, kSearchUs = 10000000;
     pollfd files[] = {{server.listener(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
-    if (poll(files, 2, files[0].fd < 0 ? kEndMs : kLookMs) < 0) {
+    if (poll(files, 2, files[0].fd < 0 ? kEndMs : kPollMs) < 0) {
       if (errno != EINTR) leave(server, 1);
       files[0].revents = files[1].revents = 0;
     }

@@ -21,7 +21,7 @@ bool Turns::take(DeviceUse& use, bool may_cancel) {
       waiting_.erase(place);
       return false;
     }
-    auto until = DeviceUse::Clock::now() + std::chrono::milliseconds(kLookMs);
+    auto until = DeviceUse::Clock::now() + std::chrono::milliseconds(kPollMs);
     if (holder_ != nullptr) {
       const auto slice_end = holder_->since_ + kSlice;
       if (slice_end <= DeviceUse::Clock::now())

@@ -27,6 +27,8 @@ def random_settings(rng, forms, limits=None):
         settings += [f'enable_{join} = off' for join in ('hashjoin', 'mergejoin') if rng.random() < 0.8]
     if rng.random() < 0.4:
         settings += [f'gpujoin.{knob} = {rng.choice(KNOBS[knob])}' for knob in rng.sample(sorted(KNOBS), rng.randint(1, 3))]
+    if rng.random() < 0.2:  # tables stay there, however small they are
+        settings.append('gpujoin.service = on')
     if rng.random() < (0.4 if limits else 0.1):  # points go to a file, and are joined in parts
         settings.append(f"gpujoin.host_memory_limit = '{rng.choice(limits or [12, 12, 20, 30])}kB'")
     if rng.random() < 0.25:

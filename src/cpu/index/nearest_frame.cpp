@@ -265,7 +265,7 @@ NearestFrame choose_nearest_frame(WorkerPool& pool, MemoryBudget& budget,
   if (frame.dims >= kFewestReduced && request.knobs.reorder_dimensions != Switch::kOff)
     reduce(pool, budget, request, indexed, frame);
   frame.columns = frame.directions > 0 ? frame.directions + 1 : frame.dims;
-  frame.looks = make_looks(frame.columns, request.knobs.short_circuit != Switch::kOff);
+  frame.checkpoints = make_checkpoints(frame.columns, request.knobs.short_circuit != Switch::kOff);
   return frame;
 }
 

@@ -22,7 +22,7 @@ struct NearestFrame {
   std::uint32_t directions = 0;  ///< and the rest's length are the columns; 0: the data's are
   Buffer<double> basis;          ///< [dims][directions], the directions as columns
   double share = 0;              ///< reduction_share() of it
-  ScreenLooks looks{};
+  Checkpoints checkpoints{};
   RowScan scan{};
 
   /// Writes the columns of a row, rounded to single precision, and a bound on how far rounding and

@@ -33,12 +33,12 @@ class Packer {
     }
     const std::size_t places = kGroupPoints;
     float* values = tiles_.values.data() + group * tiles_.columns * places;
-    float* norms = tiles_.norms.data() + group * tiles_.looks * places;
-    float* thresholds = tiles_.thresholds.data() + group * (tiles_.looks + 1) * places;
+    float* norms = tiles_.norms.data() + group * tiles_.checkpoints * places;
+    float* thresholds = tiles_.thresholds.data() + group * (tiles_.checkpoints + 1) * places;
     double squares[kGroupPoints] = {};
     std::uint32_t column = 0;
-    for (std::uint32_t look = 0; look < tiles_.looks; ++look) {
-      for (; column < frame_.looks.end[look]; ++column, values += kGroupPoints)
+    for (std::uint32_t checkpoint = 0; checkpoint < tiles_.checkpoints; ++checkpoint) {
+      for (; column < frame_.checkpoints.end[checkpoint]; ++column, values += kGroupPoints)
         for (std::uint32_t i = 0; i < kGroupPoints; ++i) {
           values[i] = points[i][column];
           squares[i] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
@@ -111,7 +111,7 @@ NearestTiles build_nearest_tiles(WorkerPool& pool, MemoryBudget& budget, const N
                                  const Dataset& data) {
   NearestTiles tiles;
   tiles.columns = frame.columns;
-  tiles.looks = frame.looks.count;
+  tiles.checkpoints = frame.checkpoints.count;
   const auto [values, errors] = write_rows(pool, budget, frame, data);
   const Dataset view{values.data(), data.ids, data.rows, frame.columns, ScalarType::kFloat32};
   RowOrder order = order_by_splits(pool, budget, view);
@@ -120,8 +120,8 @@ NearestTiles build_nearest_tiles(WorkerPool& pool, MemoryBudget& budget, const N
   tiles.ids = std::move(order.ids);
   const std::size_t places = std::size_t{tiles.groups()} * kGroupPoints;
   tiles.values = large_buffer<float>(budget, places * tiles.columns);
-  tiles.norms = Buffer<float>(budget, places * tiles.looks);
-  tiles.thresholds = Buffer<float>(budget, places * (tiles.looks + 1));
+  tiles.norms = Buffer<float>(budget, places * tiles.checkpoints);
+  tiles.thresholds = Buffer<float>(budget, places * (tiles.checkpoints + 1));
   tiles.errors = Buffer<float>(budget, places);
   tiles.centers = Buffer<double>(budget, std::size_t{tiles.tiles()} * tiles.columns);
   tiles.radii = Buffer<double>(budget, tiles.tiles());

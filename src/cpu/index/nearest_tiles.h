@@ -17,13 +17,13 @@ namespace gpujoin::cpu {
 struct NearestTiles {
   std::uint32_t points = 0;  ///< finite ones, which come first
   std::uint32_t columns = 0;
-  std::uint32_t looks = 0;
+  std::uint32_t checkpoints = 0;
   Buffer<std::uint32_t> rows;  ///< [rows of the dataset], position -> row
   Buffer<std::int64_t> ids;    ///< likewise, position -> id
   Buffer<float> values;        ///< [groups][columns][kGroupPoints]
-  Buffer<float> norms;         ///< [groups][looks][kGroupPoints]: squared, up to each look
-  Buffer<float> thresholds;    ///< [groups][looks + 1][kGroupPoints] as right points
-  Buffer<float> errors;        ///< [groups][kGroupPoints], rounded up
+  Buffer<float> norms;  ///< [groups][checkpoints][kGroupPoints]: squared, up to each checkpoint
+  Buffer<float> thresholds;  ///< [groups][checkpoints + 1][kGroupPoints] as right points
+  Buffer<float> errors;      ///< [groups][kGroupPoints], rounded up
   float most_error = 0;
   Buffer<double> centers;  ///< [tiles][columns]
   Buffer<double> radii;    ///< [tiles], no point lies further from its tile's center
@@ -36,7 +36,7 @@ struct NearestTiles {
   }
   PackedGroup group(std::size_t group) const {
     return {values.data() + group * columns * kGroupPoints,
-            thresholds.data() + group * (looks + 1) * kGroupPoints};
+            thresholds.data() + group * (checkpoints + 1) * kGroupPoints};
   }
   static constexpr std::uint32_t kTileGroups = 4;
 };

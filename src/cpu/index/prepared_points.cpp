@@ -25,11 +25,11 @@ RangePlan make_plan(const JoinRequest& request, const Strategy& strategy, bool a
   const bool tiles = strategy.index == IndexMethod::kTiles;
   RangePlan plan{.index = plan_index(request, strategy, kForm, any_direction),
                  .layout = {},
-                 .looks = {},
+                 .checkpoints = {},
                  .radius = {}};
   plan.layout = {plan.index.order, frame_of(request, strategy), tiles, plan.index.open_keys};
   if (!tiles) return plan;
-  plan.looks = make_looks(dims, strategy.short_circuit);
+  plan.checkpoints = make_checkpoints(dims, strategy.short_circuit);
   plan.radius =
       make_screen_radius(plan.index.eps, plan.index.sure_eps, dims, plan.layout.frame.scale);
   return plan;
@@ -92,7 +92,7 @@ std::shared_ptr<PreparedPoints> prepare_points(WorkerPool& pool,
                             make_index_columns(pool, budget, indexed, plan.index.references));
   if (plan.index.strategy.index == IndexMethod::kTiles)
     side->tiles =
-        build_tiles(pool, budget, plan.layout, indexed, side->index, plan.looks, plan.radius);
+        build_tiles(pool, budget, plan.layout, indexed, side->index, plan.checkpoints, plan.radius);
   return side;
 }
 

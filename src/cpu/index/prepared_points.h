@@ -17,8 +17,8 @@ namespace gpujoin::cpu {
 struct RangePlan {
   IndexPlan index;
   IndexLayout layout;
-  ScreenLooks looks;    ///< IndexMethod::kTiles only
-  ScreenRadius radius;  ///< likewise
+  Checkpoints checkpoints;  ///< IndexMethod::kTiles only
+  ScreenRadius radius;      ///< likewise
 };
 
 /// The plans of one join, of all parts of one, or of joins with one key. From any thread.

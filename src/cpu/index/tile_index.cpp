@@ -10,11 +10,11 @@ namespace {
 class Packer {
  public:
   Packer(const IndexLayout& layout, const Dataset& data, const GridIndex& index,
-         const ScreenLooks& looks, const ScreenRadius& radius, TileIndex& tiles)
+         const Checkpoints& checkpoints, const ScreenRadius& radius, TileIndex& tiles)
       : layout_(layout),
         data_(data),
         index_(index),
-        looks_(looks),
+        checkpoints_(checkpoints),
         radius_(radius),
         tiles_(tiles) {}
 
@@ -42,11 +42,12 @@ class Packer {
   void pack_values(std::uint32_t group, std::uint32_t size, const T* const* points) {
     float* const values = tiles_.values.data() + std::size_t{group} * tiles_.dims * kGroupPoints;
     float* threshold =
-        tiles_.thresholds.data() + std::size_t{group} * (looks_.count + 1) * kGroupPoints;
+        tiles_.thresholds.data() + std::size_t{group} * (checkpoints_.count + 1) * kGroupPoints;
     Sums sums;
     std::uint32_t d = 0;
-    for (std::uint32_t look = 0; look < looks_.count; ++look, threshold += kGroupPoints) {
-      for (; d < looks_.end[look]; ++d) {
+    for (std::uint32_t checkpoint = 0; checkpoint < checkpoints_.count;
+         ++checkpoint, threshold += kGroupPoints) {
+      for (; d < checkpoints_.end[checkpoint]; ++d) {
         const std::uint32_t column = layout_.frame.order[d];
         add_column(points, column, values + std::size_t{d} * kGroupPoints, sums);
       }
@@ -70,7 +71,8 @@ class Packer {
   }
 
   /// The distance over the first columns is at most the distance, so a pair that these columns
-  /// exclude is out. Each look writes thresholds to accept, of which only the last look's stay.
+  /// exclude is out. Each checkpoint writes thresholds to accept, of which only the last
+  /// checkpoint's stay.
   void set_thresholds(const Sums& sums, std::uint32_t size, std::uint32_t dims, float* reject,
                       float* accept) const {
     const double accumulation = single_accumulation(dims);
@@ -102,7 +104,7 @@ class Packer {
   const IndexLayout& layout_;
   const Dataset& data_;
   const GridIndex& index_;
-  const ScreenLooks& looks_;
+  const Checkpoints& checkpoints_;
   ScreenRadius radius_;
   TileIndex& tiles_;
 };
@@ -126,32 +128,32 @@ void fill_tile_boxes(WorkerPool& pool, TileIndex& tiles) {
 
 }  // namespace
 
-/// A look costs about as much as five columns, so the first is at 32 columns and each next one at
-/// half as many again; that makes 17 looks for the most columns there may be.
-ScreenLooks make_looks(std::uint32_t dims, bool short_circuit) {
-  ScreenLooks looks{};
+/// A checkpoint costs about as much as five columns, so the first is at 32 columns and each next
+/// one at half as many again; that makes 17 checkpoints for the most columns there may be.
+Checkpoints make_checkpoints(std::uint32_t dims, bool short_circuit) {
+  Checkpoints checkpoints{};
   if (short_circuit)
     for (std::uint32_t end = 32; end + end / 2 <= dims; end += end / 2)
-      looks.end[looks.count++] = end;
-  looks.end[looks.count++] = dims;
-  return looks;
+      checkpoints.end[checkpoints.count++] = end;
+  checkpoints.end[checkpoints.count++] = dims;
+  return checkpoints;
 }
 
 TileIndex build_tiles(WorkerPool& pool, MemoryBudget& budget, const IndexLayout& layout,
-                      const Dataset& data, const GridIndex& index, const ScreenLooks& looks,
+                      const Dataset& data, const GridIndex& index, const Checkpoints& checkpoints,
                       const ScreenRadius& radius) {
   TileIndex tiles{};
   tiles.points = index.points;
   tiles.dims = data.dims;
-  tiles.looks = looks.count;
+  tiles.checkpoints = checkpoints.count;
   const std::uint32_t columns = layout.order.grid.dims;
   const std::size_t groups = tiles.groups();
   tiles.values = Buffer<float>(budget, groups * tiles.dims * kGroupPoints);
-  tiles.thresholds = Buffer<float>(budget, groups * (looks.count + 1) * kGroupPoints);
+  tiles.thresholds = Buffer<float>(budget, groups * (checkpoints.count + 1) * kGroupPoints);
   tiles.group_boxes = {columns, Buffer<double>(budget, groups * 2 * columns)};
   tiles.tile_boxes = {columns, Buffer<double>(budget, std::size_t{tiles.tiles()} * 2 * columns)};
 
-  Packer packer(layout, data, index, looks, radius, tiles);
+  Packer packer(layout, data, index, checkpoints, radius, tiles);
   pool.parallel_for(groups, [&](std::size_t group, unsigned) {
     if (data.scalar == ScalarType::kFloat32)
       packer.pack<float>(static_cast<std::uint32_t>(group));

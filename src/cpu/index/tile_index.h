@@ -29,9 +29,9 @@ struct Boxes {
 struct TileIndex {
   std::uint32_t points = 0;
   std::uint32_t dims = 0;
-  std::uint32_t looks = 0;
+  std::uint32_t checkpoints = 0;
   Buffer<float> values;      ///< [groups][dims][kGroupPoints], columns in tile order
-  Buffer<float> thresholds;  ///< [groups][looks + 1][kGroupPoints]; see PackedGroup
+  Buffer<float> thresholds;  ///< [groups][checkpoints + 1][kGroupPoints]; see PackedGroup
   Boxes group_boxes;
   Boxes tile_boxes;  ///< of kTileGroups groups each
 
@@ -39,7 +39,7 @@ struct TileIndex {
   std::uint32_t tiles() const { return (points + kScreenTile - 1) / kScreenTile; }
   PackedGroup group(std::size_t group) const {
     return {values.data() + group * dims * kGroupPoints,
-            thresholds.data() + group * (looks + 1) * kGroupPoints};
+            thresholds.data() + group * (checkpoints + 1) * kGroupPoints};
   }
   std::uint32_t group_size(std::uint32_t group) const {
     const std::uint32_t left = points - group * kGroupPoints;
@@ -58,12 +58,12 @@ struct TileIndex {
 };
 
 /// After which columns a screen of points of `dims` columns compares its sums with thresholds.
-ScreenLooks make_looks(std::uint32_t dims, bool short_circuit);
+Checkpoints make_checkpoints(std::uint32_t dims, bool short_circuit);
 
 /// Packs the points of an index of the data, in O(n dims) time and memory. Throws
 /// MemoryLimitExceeded, std::bad_alloc, Stopped.
 TileIndex build_tiles(WorkerPool& pool, MemoryBudget& budget, const IndexLayout& layout,
-                      const Dataset& data, const GridIndex& index, const ScreenLooks& looks,
+                      const Dataset& data, const GridIndex& index, const Checkpoints& checkpoints,
                       const ScreenRadius& radius);
 
 /// Whether all pairs of points, one of each box, surely match: `accept` is as in

@@ -95,22 +95,22 @@ struct Block {
   }
 };
 
-bool screen_groups(const ScreenLooks& looks, const PackedGroup& a, const PackedGroup& b,
+bool screen_groups(const Checkpoints& checkpoints, const PackedGroup& a, const PackedGroup& b,
                    GroupPairs* pairs) {
-  const std::uint32_t last = looks.count - 1;
-  const std::size_t accept = std::size_t{looks.count} * kGroupPoints;
+  const std::uint32_t last = checkpoints.count - 1;
+  const std::size_t accept = std::size_t{checkpoints.count} * kGroupPoints;
   bool found = false;
   for (std::uint32_t column = 0; column < kGroupPoints; column += kColumns) {
     for (std::uint32_t row = 0; row < kGroupPoints; row += kRows) {
       Block block;
       block.clear();
-      std::uint32_t look = 0;
-      for (std::uint32_t d = 0; look <= last; d = looks.end[look++]) {
-        block.add(a.values + row, b.values + column, d, looks.end[look]);
-        const std::size_t at = std::size_t{look} * kGroupPoints;
+      std::uint32_t checkpoint = 0;
+      for (std::uint32_t d = 0; checkpoint <= last; d = checkpoints.end[checkpoint++]) {
+        block.add(a.values + row, b.values + column, d, checkpoints.end[checkpoint]);
+        const std::size_t at = std::size_t{checkpoint} * kGroupPoints;
         if (!block.any_reaches(a.thresholds + at + row, b.thresholds + at + column)) break;
       }
-      if (look <= last) continue;
+      if (checkpoint <= last) continue;
       if (!found) *pairs = {};
       found = true;
       const std::size_t at = std::size_t{last} * kGroupPoints;

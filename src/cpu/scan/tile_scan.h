@@ -13,9 +13,9 @@ namespace gpujoin::cpu {
 inline constexpr std::uint32_t kGroupPoints = 32;
 
 /// Where sums are compared with thresholds: after the first end[0] columns, after end[1] and so on;
-/// the last look compares whole sums. The looks before the last are short circuits (SHORTC
-/// [GPU-Join, section 4.4]).
-struct ScreenLooks {
+/// the last checkpoint compares whole sums. The checkpoints before the last are short circuits
+/// (SHORTC [GPU-Join, section 4.4]).
+struct Checkpoints {
   static constexpr std::uint32_t kMost = 20;
   std::uint32_t count;
   std::uint32_t end[kMost];
@@ -24,7 +24,8 @@ struct ScreenLooks {
 /// Where a group's numbers lie.
 struct PackedGroup {
   const float* values;      ///< [dims][kGroupPoints]
-  const float* thresholds;  ///< [looks + 1][kGroupPoints]: to reject at each look, then to accept
+  const float* thresholds;  ///< [checkpoints + 1][kGroupPoints]: to reject at each checkpoint, then
+                            ///< to accept
 };
 
 /// Calls visit(bit) for the bits that are set.
@@ -41,8 +42,8 @@ struct GroupPairs {
 };
 
 /// Screens two groups. Returns whether any pair is possible; if none is, *pairs is not set.
-using GroupScreen = bool (*)(const ScreenLooks& looks, const PackedGroup& a, const PackedGroup& b,
-                             GroupPairs* pairs);
+using GroupScreen = bool (*)(const Checkpoints& checkpoints, const PackedGroup& a,
+                             const PackedGroup& b, GroupPairs* pairs);
 
 GroupScreen choose_group_screen();
 

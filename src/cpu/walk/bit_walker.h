@@ -54,17 +54,17 @@ class BitWalker {
     left_.fill(pool_, *plan_.left, choice);
     if (!same) right_.fill(pool_, *plan_.right, choice);
     const BitBuckets& right = same ? left_ : right_;
-    std::uint64_t looks = 0;
+    std::uint64_t rows = 0;
     for (std::uint32_t bucket = 0; bucket >> plan_.bucket_bits == 0; ++bucket) {
       const Window lefts = left_.bucket(bucket), rights = right.bucket(bucket);
       if (lefts.begin == lefts.end || rights.begin == rights.end) continue;
-      looks += lefts.end - lefts.begin;
+      rows += lefts.end - lefts.begin;
       progress_.work += lefts.end - lefts.begin;
       for (std::uint32_t place = lefts.begin; place < lefts.end; ++place)
         walk_row(place, half() ? Window{place, rights.end} : rights, right);
-      if (looks < kLooksOfPiece) continue;
+      if (rows < kRowsOfPiece) continue;
       end_piece(progress_, sink);
-      looks = 0;
+      rows = 0;
     }
     end_piece(progress_, sink);
   }
@@ -72,7 +72,7 @@ class BitWalker {
   WalkProgress& progress() { return progress_; }
 
  private:
-  static constexpr std::uint64_t kMostPiece = 4096, kLooksOfPiece = 1 << 12;
+  static constexpr std::uint64_t kMostPiece = 4096, kRowsOfPiece = 1 << 12;
   static constexpr bool kDistances = Sink::kNeed == PairNeed::kDistance;
 
   bool half() const { return join_.self_join() && join_.half(); }

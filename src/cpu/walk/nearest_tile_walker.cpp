@@ -47,7 +47,7 @@ NearestTileWalker::NearestTileWalker(const NearestTilePlan& plan, MemoryBudget& 
       most_(std::min<std::uint64_t>(plan.k, plan.right->points)),
       scan_(choose_row_scan(plan.left_indexed->scalar)),
       selected_(budget, kTilePlaces * NearestList::room_for(most_)),
-      thresholds_(budget, std::size_t{kTilePlaces} * (plan.frame->looks.count + 1)),
+      thresholds_(budget, std::size_t{kTilePlaces} * (plan.frame->checkpoints.count + 1)),
       decided_(budget, NearestList::room_for(most_)),
       neighbors_(budget, NearestList::room_for(most_)) {
   for (std::uint32_t place = 0; place < kTilePlaces; ++place)
@@ -108,7 +108,7 @@ void NearestTileWalker::look_at(std::uint32_t tile) {
   const std::uint32_t first = tile * NearestTiles::kTileGroups;
   const std::uint32_t end = std::min(right.groups(), first + NearestTiles::kTileGroups);
   const std::uint32_t row_groups = (places_ + kGroupPoints - 1) / kGroupPoints;
-  const std::size_t stride = std::size_t{plan_.frame->looks.count + 1} * kGroupPoints;
+  const std::size_t stride = std::size_t{plan_.frame->checkpoints.count + 1} * kGroupPoints;
   GroupPairs pairs;
   // A group of columns stays in the cache while all rows pass it.
   for (std::uint32_t group = first; group < end; ++group) {
@@ -116,7 +116,7 @@ void NearestTileWalker::look_at(std::uint32_t tile) {
     for (std::uint32_t row_group = 0; row_group < row_groups; ++row_group) {
       PackedGroup rows = left.group(std::size_t{tile_} * NearestTiles::kTileGroups + row_group);
       rows.thresholds = thresholds_.data() + row_group * stride;
-      if (!plan_.screen(plan_.frame->looks, rows, right.group(group), &pairs)) continue;
+      if (!plan_.screen(plan_.frame->checkpoints, rows, right.group(group), &pairs)) continue;
       for (std::uint32_t i = 0; i < kGroupPoints; ++i)
         if (pairs.possible[i] != 0) select(row_group * kGroupPoints + i, group, pairs.possible[i]);
     }
@@ -151,19 +151,21 @@ void NearestTileWalker::select(std::uint32_t place, std::uint32_t group, std::ui
 
 void NearestTileWalker::set_bound(std::uint32_t place, NearestBound bound) {
   const NearestTiles& left = *plan_.left;
-  const std::uint32_t group = place / kGroupPoints, looks = plan_.frame->looks.count;
+  const std::uint32_t group = place / kGroupPoints, checkpoints = plan_.frame->checkpoints.count;
   const std::size_t row_group = std::size_t{tile_} * NearestTiles::kTileGroups + group;
   near_[place] = bound.near;
   lists_[place].drop_beyond(bound.near);
   const double error =
       static_cast<double>(left.errors[row_group * kGroupPoints + place % kGroupPoints]);
   reach_[place] = bound.reach + error + static_cast<double>(plan_.right->most_error);
-  const float* norms = left.norms.data() + row_group * looks * kGroupPoints + place % kGroupPoints;
-  float* threshold =
-      thresholds_.data() + group * std::size_t{looks + 1} * kGroupPoints + place % kGroupPoints;
-  for (std::uint32_t look = 0; look < looks; ++look) {
-    *threshold = nearest_left_threshold(static_cast<double>(*norms), reach_[place],
-                                        single_accumulation(plan_.frame->looks.end[look]));
+  const float* norms =
+      left.norms.data() + row_group * checkpoints * kGroupPoints + place % kGroupPoints;
+  float* threshold = thresholds_.data() + group * std::size_t{checkpoints + 1} * kGroupPoints +
+                     place % kGroupPoints;
+  for (std::uint32_t checkpoint = 0; checkpoint < checkpoints; ++checkpoint) {
+    *threshold =
+        nearest_left_threshold(static_cast<double>(*norms), reach_[place],
+                               single_accumulation(plan_.frame->checkpoints.end[checkpoint]));
     norms += kGroupPoints;
     threshold += kGroupPoints;
   }

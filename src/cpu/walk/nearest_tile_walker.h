@@ -76,7 +76,7 @@ class NearestTileWalker {
   Buffer<Neighbor> selected_;       ///< by their sums
   std::vector<NearestList> lists_;  ///< [kTilePlaces]
   std::vector<Visit> visits_;
-  Buffer<float> thresholds_;  ///< [kTileGroups][looks + 1][kGroupPoints]
+  Buffer<float> thresholds_;  ///< [kTileGroups][checkpoints + 1][kGroupPoints]
   Buffer<Decided> decided_;
   Buffer<Neighbor> neighbors_;
   std::uint32_t tile_ = 0;

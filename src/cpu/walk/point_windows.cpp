@@ -51,7 +51,7 @@ void PointWindows::start(std::uint32_t first) {
   started_ = true;
 }
 
-std::uint64_t PointWindows::look(std::uint32_t position) {
+std::uint64_t PointWindows::sample_work(std::uint32_t position) {
   start(position);
   move_to(position);
   const std::uint64_t points = plan_.left->cell_starts[cell_ + 1] - plan_.left->cell_starts[cell_];

@@ -38,7 +38,7 @@ class PointWindows {
   std::uint64_t work() const { return candidates_ + window_work_ * windows_.size(); }
   /// What the windows of a point are expected to cost with its share of what its cell costs. The
   /// windows are the point's then.
-  std::uint64_t look(std::uint32_t position);
+  std::uint64_t sample_work(std::uint32_t position);
   /// The most candidates of a piece: they fit in a batch.
   std::uint64_t max_piece() const { return std::min(plan_.batch_entries, kMaxPiece); }
   /// Calls visit(windows, count, candidates) for runs of windows with max_piece() candidates at

@@ -69,14 +69,14 @@ void count_rows(const TilePlan& plan, const WalkTools& tools) {
 /// other: some of the right tiles tell for all. Half a walk leaves out those before it.
 TileWork::TileWork(const TilePlan& plan)
     : plan_(plan), profile_(plan.left->tiles(), [&](std::uint64_t tile) {
-        constexpr std::uint32_t kLooks = 256, kLookWork = 32;
+        constexpr std::uint32_t kMostSamples = 256, kLookWork = 32;
         const std::uint32_t end = plan.right->tiles();
         const std::uint32_t first = plan.half() ? static_cast<std::uint32_t>(tile) : 0;
-        const std::uint32_t step = std::max(1u, (end - first) / kLooks);
-        std::uint64_t looks = 0, work = 0;
-        for (std::uint32_t column = first; column < end; column += step, ++looks)
+        const std::uint32_t step = std::max(1u, (end - first) / kMostSamples);
+        std::uint64_t samples = 0, work = 0;
+        for (std::uint32_t column = first; column < end; column += step, ++samples)
           work += kLookWork + candidates_of_tiles(plan, static_cast<std::uint32_t>(tile), column);
-        return (end - first) * work / std::max<std::uint64_t>(looks, 1);
+        return (end - first) * work / std::max<std::uint64_t>(samples, 1);
       }) {}
 
 std::uint64_t TileWork::of(std::uint32_t tile, std::uint32_t first, std::uint32_t end) const {
@@ -104,8 +104,8 @@ bool screen_groups(const TilePlan& plan, std::uint32_t row_group, std::uint32_t 
     if (!screen_bit_groups(*plan.join, *plan.bits, row_group, column_group, pairs)) return false;
   } else if (surely_match(left.columns, left.at(row_group), right.at(column_group), plan.accept)) {
     set_all(plan, row_group, column_group, pairs);
-  } else if (!plan.screen(plan.looks, plan.left->group(row_group), plan.right->group(column_group),
-                          pairs)) {
+  } else if (!plan.screen(plan.checkpoints, plan.left->group(row_group),
+                          plan.right->group(column_group), pairs)) {
     return false;
   }
   if (!plan.join->self_join() || row_group != column_group) return true;

@@ -38,7 +38,7 @@ struct TilePlan {
   const JoinPlan* join;
   const TileIndex* left;
   const TileIndex* right;  ///< the same as left in a self-join
-  ScreenLooks looks;
+  Checkpoints checkpoints;
   GroupScreen screen;
   double reach;        ///< true_reach()
   double accept = -1;  ///< ScreenBounds::accept where boxes are of all columns; else negative

@@ -8,7 +8,7 @@ namespace gpujoin::cpu {
 WorkProfile profile_cells(const JoinPlan& plan) {
   PointWindows windows(plan);
   return WorkProfile(plan.left->points, [&](std::uint64_t position) {
-    return windows.look(static_cast<std::uint32_t>(position));
+    return windows.sample_work(static_cast<std::uint32_t>(position));
   });
 }
 

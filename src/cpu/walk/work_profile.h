@@ -8,19 +8,19 @@
 
 namespace gpujoin::cpu {
 
-/// The cost of each item of a walk, taken to be that of the one nearby that was looked at.
+/// The cost of each item of a walk, taken to be that of the nearest sample.
 class WorkProfile {
  public:
-  /// look(item) is what an item costs. As many are looked at, at equal distances, as are not worth
-  /// mentioning beside the walk itself. Throws std::bad_alloc.
-  template <class Look>
-  WorkProfile(std::uint64_t items, const Look& look) {
-    constexpr std::uint64_t kMostLooks = 1 << 14;
-    constexpr std::uint64_t kLookShare = 1 << 18;  // a look takes about a fiftieth of so much
+  /// cost_of(item) is what an item costs. Samples lie at equal distances, as many as take no time
+  /// beside the walk itself. Throws std::bad_alloc.
+  template <class Cost>
+  WorkProfile(std::uint64_t items, const Cost& cost_of) {
+    constexpr std::uint64_t kMostSamples = 1 << 14;
+    constexpr std::uint64_t kSampleShare = 1 << 18;  // a sample takes about a fiftieth of so much
     const std::uint64_t few = std::clamp<std::uint64_t>(items / 256, 16, 64);
-    take(items, few, look);
-    const std::uint64_t worth = std::min(of(0, items) / kLookShare, kMostLooks);
-    if (worth > few) take(items, worth, look);
+    take(items, few, cost_of);
+    const std::uint64_t worth = std::min(of(0, items) / kSampleShare, kMostSamples);
+    if (worth > few) take(items, worth, cost_of);
   }
 
   /// What the items first .. end - 1 cost; 1 at least for each. Ranges beside each other cost
@@ -30,14 +30,14 @@ class WorkProfile {
   }
 
  private:
-  template <class Look>
-  void take(std::uint64_t items, std::uint64_t looks, const Look& look) {
-    step_ = std::max<std::uint64_t>(1, items / looks);
+  template <class Cost>
+  void take(std::uint64_t items, std::uint64_t samples, const Cost& cost_of) {
+    step_ = std::max<std::uint64_t>(1, items / samples);
     costs_.clear();
     sums_.assign(1, 0);
     for (std::uint64_t first = 0; first < items; first += step_) {
       const std::uint64_t size = std::min(step_, items - first);
-      const std::uint64_t cost = look(first + size / 2);
+      const std::uint64_t cost = cost_of(first + size / 2);
       costs_.push_back(std::max<std::uint64_t>(1, cost));
       sums_.push_back(sums_.back() + size * costs_.back());
     }

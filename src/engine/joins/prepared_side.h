@@ -42,15 +42,15 @@ class SideSlot {
   /// before it looks into the slot.
   class Turn {
    public:
-    /// Waits; calls look() now and then, and throws what it throws.
-    template <class Look>
-    Turn(SideSlot& slot, const Look& look) : slot_(slot) {
-      constexpr std::chrono::milliseconds kBetweenLooks(5);
+    /// Waits; calls poll() now and then, and throws what it throws.
+    template <class Poll>
+    Turn(SideSlot& slot, const Poll& poll) : slot_(slot) {
+      constexpr std::chrono::milliseconds kBetweenPolls(5);
       std::unique_lock lock(slot.mutex_);
       while (slot.taken_) {
-        slot.free_.wait_for(lock, kBetweenLooks);
+        slot.free_.wait_for(lock, kBetweenPolls);
         lock.unlock();
-        look();
+        poll();
         lock.lock();
       }
       slot.taken_ = true;
@@ -94,13 +94,13 @@ class SideSlot {
 };
 
 /// The side by this plan: from its slot, or what make() returns, which is left there. Without a
-/// slot it is made. Waits while another join prepares it, and calls look() meanwhile. Throws what
+/// slot it is made. Waits while another join prepares it, and calls poll() meanwhile. Throws what
 /// both throw.
-template <class Side, class Look, class Make>
-std::shared_ptr<Side> take_side(SideSlot* slot, const void* plan, const Look& look,
+template <class Side, class Poll, class Make>
+std::shared_ptr<Side> take_side(SideSlot* slot, const void* plan, const Poll& poll,
                                 const Make& make) {
   if (slot == nullptr) return make();
-  const SideSlot::Turn turn(*slot, look);
+  const SideSlot::Turn turn(*slot, poll);
   if (auto side = slot->find(plan)) return std::static_pointer_cast<Side>(std::move(side));
   slot->put(nullptr);  // memory for two there may not be
   std::shared_ptr<Side> side = make();

@@ -82,15 +82,15 @@ inline void copy_listed_rows(const Dataset& data, const std::uint32_t* rows, std
   }
 }
 
-/// The rows listed. Calls look() now and then. Throws what Buffer and look() throw.
-template <class Look>
+/// The rows listed. Calls poll() now and then. Throws what Buffer and poll() throw.
+template <class Poll>
 RowCopy copy_rows(MemoryBudget& budget, const Dataset& data, const std::uint32_t* rows,
-                  std::uint64_t count, const Look& look) {
-  constexpr std::uint64_t kRowsBetweenLooks = 65536;
+                  std::uint64_t count, const Poll& poll) {
+  constexpr std::uint64_t kRowsBetweenPolls = 65536;
   RowCopy copy = make_room_for_rows(budget, data, count);
-  for (std::uint64_t first = 0; first < count; first += kRowsBetweenLooks) {
-    look();
-    copy_listed_rows(data, rows, first, std::min(count, first + kRowsBetweenLooks), nullptr, &copy);
+  for (std::uint64_t first = 0; first < count; first += kRowsBetweenPolls) {
+    poll();
+    copy_listed_rows(data, rows, first, std::min(count, first + kRowsBetweenPolls), nullptr, &copy);
   }
   return copy;
 }

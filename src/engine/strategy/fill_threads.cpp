@@ -5,11 +5,11 @@
 namespace gpujoin {
 
 double pairs_beside_a_pair(const std::uint64_t* offsets, std::uint64_t rows) {
-  constexpr std::uint64_t kMostLooks = 1024;
-  const std::uint64_t looks = std::min(rows, kMostLooks);
+  constexpr std::uint64_t kMostSamples = 1024;
+  const std::uint64_t samples = std::min(rows, kMostSamples);
   double pairs = 0, squares = 0;
-  for (std::uint64_t i = 0; i < looks; ++i) {
-    const std::uint64_t row = (i + 1) * rows / looks - 1;
+  for (std::uint64_t i = 0; i < samples; ++i) {
+    const std::uint64_t row = (i + 1) * rows / samples - 1;
     const auto own = static_cast<double>(offsets[row + 1] - offsets[row]);
     pairs += own;
     squares += own * own;

@@ -34,10 +34,10 @@ template <Metric M>
 std::uint32_t count_within(const double* const (&left)[kAtOnce],
                            const double* const (&right)[kAtOnce], std::uint32_t dims,
                            double threshold) {
-  constexpr std::uint32_t kBetweenLooks = 4;
+  constexpr std::uint32_t kColumnsBetweenChecks = 4;
   double raw[kAtOnce] = {};
   for (std::uint32_t d = 0; d < dims;) {
-    const std::uint32_t end = std::min(dims, d + kBetweenLooks);
+    const std::uint32_t end = std::min(dims, d + kColumnsBetweenChecks);
     for (; d < end; ++d)
       for (std::uint32_t i = 0; i < kAtOnce; ++i)
         raw[i] = add_coordinate<M>(raw[i], left[i][d], right[i][d]);

@@ -29,7 +29,7 @@ constexpr const char* kLockName = "pgsql_tmp_gpujoin_supervisor";
 constexpr long kFirstDelayMs = 100, kLastDelayMs = 60000;
 constexpr long kHealthyMs = 1000;  ///< what lived so long can be started
 constexpr long kQuietMs = 60000;   ///< after a line in the log
-constexpr long kLookMs = 10000;    ///< whether the socket is still there
+constexpr long kPollMs = 10000;    ///< whether the socket is still there
 constexpr long kLockMs = 1000;     ///< whether the lock is free
 constexpr int kRestartSeconds = 5;
 
@@ -109,7 +109,7 @@ void start(Supervisor* supervisor) {
 
 /// A service that nobody can reach any more is replaced.
 void look_for_socket(Supervisor* supervisor) {
-  if (supervisor->process.pid == 0 || ms_since(supervisor->started) < kLookMs ||
+  if (supervisor->process.pid == 0 || ms_since(supervisor->started) < kPollMs ||
       access(service::kSocketName, F_OK) == 0)
     return;
   ereport(LOG, (errmsg("the socket of %s was removed, restarting", kServiceProgram)));
@@ -119,7 +119,7 @@ void look_for_socket(Supervisor* supervisor) {
 /// Waits until the process ends, the next is due, it is time to look, or there is a signal.
 void wait_for_event(const Supervisor* supervisor) {
   int events = WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH;
-  long left = kLookMs;
+  long left = kPollMs;
   if (supervisor->process.pid != 0)
     events |= WL_SOCKET_READABLE;
   else
