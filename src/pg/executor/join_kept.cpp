@@ -242,12 +242,25 @@ bool read_kept_inputs(JoinNode* node) {
 
 namespace {
 
+/// Whether so few right rows of about `rows` are expected in the result that they are not all read
+/// in the end.
+bool fetches_few(const JoinNode* node, double rows) {
+  if (node->right.shown.count == 0 && node->right.tested.count == 0) return true;
+  const Expr* const limit = node->expressions.limit;
+  const bool is_known = IsA(limit, Const) && !castNode(const Const, limit)->constisnull;
+  const double k =
+      is_known ? static_cast<double>(DatumGetInt64(castNode(const Const, limit)->constvalue)) : 1;
+  constexpr double kMostRows = 1e15;  // of a relation that was never counted
+  const auto right_rows = static_cast<std::uint64_t>(std::min(rows, kMostRows));
+  return node->left.plan->plan->plan_rows * k <= static_cast<double>(few_rows(right_rows));
+}
+
 /// Reads the right side. False where it cannot be kept, or has no rows.
 bool read_kept_right(JoinNode* node, ValueShape* shape) {
   SideColumns columns;
-  if (!find_side(node, node->right, &columns) ||
-      !begin_service_join(node->pairs.run, expected_rows(columns)))
-    return false;
+  if (!find_side(node, node->right, &columns)) return false;
+  const double rows = expected_rows(columns);
+  if (!fetches_few(node, rows) || !begin_service_join(node->pairs.run, rows)) return false;
   KeptSide* const kept = static_cast<KeptSide*>(palloc0(sizeof(KeptSide)));
   forget_sides(node->pairs.run);
   return read_side(node, 1, columns, kept, shape) && kept->rows > 0;
