@@ -128,12 +128,16 @@ void add_unknown(JoinNode* node) {
 void rank_unknown(JoinNode* node) {
   NearestWork* const work = node->nearest;
   if (node->conditions.distance != nullptr) return;
-  store_late_rows(node);
+  LateRows* const late = node->right.late;
+  if (late != nullptr) restart_late_rows(late);
   const std::uint64_t rows = row_count(node, node->right);
-  for (std::uint64_t right = 0; right < rows && work->ranks.count < work->k; ++right) {
+  for (std::uint64_t number = 0; work->ranks.count < work->k; ++number) {
     CHECK_FOR_INTERRUPTS();
+    if (late != nullptr ? next_late_row(late) == nullptr : number == rows) break;
+    const std::uint64_t right = late != nullptr ? static_cast<std::uint64_t>(late->held) : number;
     if (is_candidate(node, work->ranks.left, right, true)) add_ranked(work, kUnknown, right);
   }
+  if (late != nullptr) restart_late_rows(late);
 }
 
 /// Looks at all right rows of the left row's SRID, or at those of other ones. The first k so far

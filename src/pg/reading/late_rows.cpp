@@ -43,11 +43,15 @@ IdRange ids_of_table(const LateRows& rows) {
   return {blocks << kOffsetBits, MaxHeapTuplesPerPage};
 }
 
+void restart_late_rows(LateRows* rows) {
+  if (rows->scan != nullptr) table_endscan(rows->scan);
+  rows->scan = nullptr;
+}
+
 void close_late_rows(LateRows* rows) {
   if (rows->slot != nullptr) ExecDropSingleTupleTableSlot(rows->slot);
-  if (rows->scan != nullptr) table_endscan(rows->scan);
   rows->slot = nullptr;
-  rows->scan = nullptr;
+  restart_late_rows(rows);
 }
 
 TupleTableSlot* fetch_late_row(LateRows* rows, std::int64_t number) {

@@ -68,6 +68,9 @@ inline Datum late_value(TupleTableSlot* row, AttrNumber attribute, bool* is_null
 /// The next row of a scan of all, in the order of their ctids; null after the last one.
 TupleTableSlot* next_late_row(LateRows* rows);
 
+/// Has next_late_row() begin anew.
+void restart_late_rows(LateRows* rows);
+
 /// Marks a row of the table.
 void mark_late_row(LateRows* rows, std::int64_t number);
 
