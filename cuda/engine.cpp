@@ -397,7 +397,7 @@ std::unique_ptr<Join> open_bit_join(const JoinRequest& request, cuda::DeviceCont
                                          std::make_shared<cuda::JoinResources>(context, request));
 }
 
-/// What the device does not do; null: it does what is asked.
+/// Returns why the device cannot serve the request; null if it can.
 const char* objection_to(const JoinRequest& request) {
   if (request.metric() == Metric::kJaccard) return "the device knows no Jaccard distance";
   if (request.metric() != Metric::kHamming) return nullptr;

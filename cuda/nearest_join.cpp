@@ -89,8 +89,7 @@ std::uint64_t nearest_device_bytes(const JoinRequest& request, std::uint64_t row
   return rows * (point_bytes(request.left()) + directions + ordered + kKeys);
 }
 
-NearestJoin::Slot::Slot(const JoinRequest& request, JoinResources& resources, std::uint32_t most,
-                        std::uint32_t k)
+NearestJoin::Slot::Slot(JoinResources& resources, std::uint32_t most, std::uint32_t k)
     : rows(resources.device, most, resources.stream),
       counts(resources.device, most, resources.stream),
       neighbors(resources.device, std::size_t{most} * k, resources.stream),
@@ -100,9 +99,7 @@ NearestJoin::Slot::Slot(const JoinRequest& request, JoinResources& resources, st
       host_neighbors(resources.host, neighbors.bytes()),
       host_distances(resources.host, distances.bytes()),
       host_report(resources.host, sizeof(SearchReport)),
-      offsets(resources.host, std::size_t{most} + 1) {
-  static_cast<void>(request);
-}
+      offsets(resources.host, std::size_t{most} + 1) {}
 
 NearestJoin::NearestJoin(const JoinRequest& request, std::shared_ptr<JoinResources> resources,
                          const NearestShares& shares)
@@ -261,7 +258,7 @@ void NearestJoin::start_search() {
   const std::uint64_t slices =
       (search_->points() + std::uint64_t{slice_points_} - 1) / slice_points_;
   for (std::uint64_t i = 0; i < std::min(sizes.slots, slices); ++i)
-    slots_.emplace_back(request_, *resources_, slice_points_, k_);
+    slots_.emplace_back(*resources_, slice_points_, k_);
   stats_.streams = static_cast<std::uint32_t>(slots_.size());
   stats_.batch_pairs = std::uint64_t{slice_points_} * k_;
   stats_.index_ms = since_open_.milliseconds();

@@ -49,8 +49,7 @@ class NearestJoin final : public DeviceJoin {
 
   /// The result of a slice, on its way.
   struct Slot {
-    Slot(const JoinRequest& request, JoinResources& resources, std::uint32_t points,
-         std::uint32_t k);
+    Slot(JoinResources& resources, std::uint32_t points, std::uint32_t k);
 
     Stream stream;
     Event searched, arrived;

@@ -83,7 +83,7 @@ void ClusterTiles::make_room() {
   states_ = DeviceBuffer<TileState>(resources_.device, points_.tiles, stream_);
 }
 
-/// Begins a walk over all tiles, of which there may be none.
+/// Begins a walk over all tiles, if there are any.
 void ClusterTiles::begin(Phase phase) {
   phase_ = phase;
   choice_.whole.rows = phase == Phase::kCount ? whole_rows_.data() : nullptr;
@@ -175,7 +175,7 @@ bool ClusterTiles::finish_slice() {
   return true;
 }
 
-/// Goes on to the tiles that are to be compared next, or ends the walk where there are none.
+/// Goes on to the next tiles to compare, or ends the walk.
 void ClusterTiles::go_on() {
   if (choice_.diagonal) {
     if (choice_.end < view_.tiles) return;

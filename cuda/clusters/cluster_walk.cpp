@@ -8,7 +8,7 @@
 namespace gpujoin::cuda {
 namespace {
 
-/// A launch takes so many: an interrupt need not wait for long.
+/// Points of a launch, few enough that an interrupt is answered soon.
 constexpr std::uint32_t kSlicePoints = 1 << 23;
 
 }  // namespace

@@ -17,8 +17,8 @@ bool wants_tiles(const JoinRequest& request) {
          (asked == IndexMethod::kAuto && request.right().dims >= kTileDims);
 }
 
-/// Where left points of one time are so many that neighbours of theirs are the same. Beyond so many
-/// neighbours, lists that are gone through for each of them cost more than what lanes share.
+/// Returns true if left points are so many that those looked for together share neighbours. With
+/// many neighbours each, walking their lists costs more than sharing saves.
 bool wants_lanes(const JoinRequest& request) {
   constexpr std::uint64_t kRightPerLeft = 8, kMostLaneNeighbors = 128;
   std::uint64_t left = request.left().rows;

@@ -224,53 +224,35 @@ bool read_tables(JoinNode* node, const SideColumns& left, const SideColumns& rig
 
 }  // namespace
 
-bool read_kept_inputs(JoinNode* node) {
-  if (!may_read_tables(node->css.ss.ps.state)) return false;
-  if (node->nearest != nullptr) return read_kept_neighbors(node);
-  SideColumns left, right;
-  if (!needs_pairs_alone(node)) return false;
-  begin_run(node);
-  const MemoryContext caller = MemoryContextSwitchTo(node->rows);
-  bool kept = find_side(node, node->left, &left) && find_side(node, node->right, &right);
-  if (kept) {
-    node->inputs.kept_pairs = selected_pairs(node, left, right);
-    kept = !counts_by_keys(node) && read_tables(node, left, right);
-  }
-  MemoryContextSwitchTo(caller);
-  return kept;
-}
-
 namespace {
 
-/// Whether so few right rows of about `rows` are expected in the result that they are not all read
-/// in the end.
-bool fetches_few(const JoinNode* node, double rows) {
+/// Whether so few right rows are expected in the result that they are not all read in the end.
+bool fetches_few(const JoinNode* node) {
   if (node->right.shown.count == 0 && node->right.tested.count == 0) return true;
   const Expr* const limit = node->expressions.limit;
   const bool is_known = IsA(limit, Const) && !castNode(const Const, limit)->constisnull;
   const double k =
       is_known ? static_cast<double>(DatumGetInt64(castNode(const Const, limit)->constvalue)) : 1;
-  constexpr double kMostRows = 1e15;  // of a relation that was never counted
-  const auto right_rows = static_cast<std::uint64_t>(std::min(rows, kMostRows));
+  const auto right_rows = static_cast<std::uint64_t>(node->right.plan->plan->plan_rows);
   return node->left.plan->plan->plan_rows * k <= static_cast<double>(few_rows(right_rows));
 }
 
 /// Reads the right side. False where it cannot be kept, or has no rows.
 bool read_kept_right(JoinNode* node, ValueShape* shape) {
   SideColumns columns;
-  if (!find_side(node, node->right, &columns)) return false;
-  const double rows = expected_rows(columns);
-  if (!fetches_few(node, rows) || !begin_service_join(node->pairs.run, rows)) return false;
+  if (!find_side(node, node->right, &columns) ||
+      !begin_service_join(node->pairs.run, expected_rows(columns)))
+    return false;
   KeptSide* const kept = static_cast<KeptSide*>(palloc0(sizeof(KeptSide)));
   forget_sides(node->pairs.run);
   return read_side(node, 1, columns, kept, shape) && kept->rows > 0;
 }
 
-}  // namespace
-
+/// RowSource::kKept of nearest rows: the service has the right table, and the left input is read.
 bool read_kept_neighbors(JoinNode* node) {
-  if (!needs_no_right_rows(node)) return false;
+  if (!needs_no_right_rows(node) || bare_scan(node->right.plan) == nullptr) return false;
   begin_run(node);
+  if (!fetches_few(node)) return false;
   node->inputs.form = node->data.test.by->compared;
   instr_time start;
   INSTR_TIME_SET_CURRENT(start);
@@ -290,6 +272,24 @@ bool read_kept_neighbors(JoinNode* node) {
                                                     is_limit_within(node, node->right.points.rows));
   if (!serves) rescan_inputs(node);
   return serves;
+}
+
+}  // namespace
+
+bool read_kept_inputs(JoinNode* node) {
+  if (!may_read_tables(node->css.ss.ps.state)) return false;
+  if (node->nearest != nullptr) return read_kept_neighbors(node);
+  SideColumns left, right;
+  if (!needs_pairs_alone(node)) return false;
+  begin_run(node);
+  const MemoryContext caller = MemoryContextSwitchTo(node->rows);
+  bool kept = find_side(node, node->left, &left) && find_side(node, node->right, &right);
+  if (kept) {
+    node->inputs.kept_pairs = selected_pairs(node, left, right);
+    kept = !counts_by_keys(node) && read_tables(node, left, right);
+  }
+  MemoryContextSwitchTo(caller);
+  return kept;
 }
 
 bool find_kept_again(JoinNode* node) {

@@ -6,16 +6,11 @@
 namespace gpujoin {
 
 /// RowSource::kKept: the same as read_inputs() where both inputs are whole tables whose points the
-/// service has, or can have: of these only the blocks are read that have changed. False: the inputs
-/// have to be read.
+/// service has, or can have: of these only the blocks are read that have changed. Of nearest rows
+/// the right input alone has to be such a table. False: the inputs have to be read.
 bool read_kept_inputs(JoinNode* node);
 
-/// RowSource::kKept of nearest rows: the right input alone is such a table, and the left one is
-/// read.
-bool read_kept_neighbors(JoinNode* node);
-
-/// Finds the right rows again that read_kept_neighbors() found, for another search. False: the
-/// service has ended.
+/// Finds the right rows of nearest rows again, for another search. False: the service has ended.
 bool find_kept_again(JoinNode* node);
 
 /// Before a pair is shown: reads all rows that are fetched late where fetching them one by one
