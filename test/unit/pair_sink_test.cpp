@@ -92,8 +92,12 @@ struct Walks {
     plan.left_points = &request.left();
     plan.right_points = &request.right();
     plan.left_indexed = &request.left();
-    tiles = {&plan,         &left_side->tiles,     &right_side->tiles,
-             indexed.looks, choose_group_screen(), true_reach(eps, request.left().dims)};
+    tiles = {&plan,
+             &left_side->tiles,
+             &right_side->tiles,
+             indexed.checkpoints,
+             choose_group_screen(),
+             true_reach(eps, request.left().dims)};
   }
 
   /// Walks by cells or by tiles, whichever was chosen.
