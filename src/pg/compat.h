@@ -26,6 +26,7 @@ extern "C" {
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 #include "nodes/nodeFuncs.h"
@@ -39,6 +40,7 @@ extern "C" {
 #include "utils/lsyscache.h"
 #include "utils/wait_event.h"
 #include "utils/rel.h"
+#include "utils/tuplesort.h"
 #if PG_VERSION_NUM < 170000
 #include "parser/parsetree.h"
 #include "utils/snapmgr.h"
@@ -268,6 +270,23 @@ inline bool is_owner_of_table(Oid table, Oid role) {
 #else
   return pg_class_ownercheck(table, role);
 #endif
+}
+
+/// Begins to sort rows by their first column, NULLs last, with work_mem; with a `bound` only so
+/// many come.
+inline Tuplesortstate* begin_sort(TupleDesc columns, Oid less, std::uint64_t bound) {
+  AttrNumber column = 1;
+  Oid collation = InvalidOid;
+  bool nulls_first = false;
+#if PG_VERSION_NUM >= 150000
+  const int options = bound > 0 ? TUPLESORT_ALLOWBOUNDED : TUPLESORT_NONE;
+#else
+  const bool options = false;  // no random access
+#endif
+  Tuplesortstate* const sort = tuplesort_begin_heap(columns, 1, &column, &less, &collation,
+                                                    &nulls_first, work_mem, nullptr, options);
+  if (bound > 0) tuplesort_set_bound(sort, static_cast<int64>(bound));
+  return sort;
 }
 
 /// What a process waits for, as pg_stat_activity shows it; until PostgreSQL 17 extensions have no

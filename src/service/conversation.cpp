@@ -78,6 +78,10 @@ bool Conversation::greet() {
 void Conversation::answer() {
   if (const OpenJoin* const open = message_as<OpenJoin>(message_))
     open_join(*open);
+  else if (const Search* const question = message_as<Search>(message_))
+    search(*question);
+  else if (message_as<LetGo>(message_) != nullptr)
+    let_go();
   else if (message_as<Next>(message_) != nullptr)
     take_next();
   else if (const FindTable* const find = message_as<FindTable>(message_))
@@ -132,7 +136,15 @@ void Conversation::send(const Message& message, const int* files, int count) {
 }
 
 void Conversation::find_table(const FindTable& message) {
-  require(std::memchr(message.path, 0, sizeof message.path) != nullptr, "a path has no end");
+  require(
+      std::memchr(message.path, 0, sizeof message.path) != nullptr && is_bool(message.asks_only),
+      "a table is looked for in no way that there is");
+  if (message.asks_only) {
+    FoundTable answer;
+    start_message(&answer);
+    service_.tables.describe(hello_.database, message.key, &answer);
+    return send(answer);
+  }
   require(message.side < kSides && !joined_ && !sides_[message.side].is_found,
           "a client looks for a table in the wrong place");
   shown_.show(hello_.pid, hello_.database);
@@ -206,6 +218,78 @@ void Conversation::evict_tables(const EvictTables& message) {
   send(answer);
 }
 
+void Conversation::let_go() {
+  require(!joined_, "a client lets go of the tables of its join");
+  for (Side& side : sides_) side = {};
+  shown_.hide();
+}
+
+void Conversation::search(const Search& message) {
+  const Status status = guarded([&]() -> Status {
+    try {
+      find_rows(message);
+    } catch (const Gone&) {
+      interrupt_.cancel();
+    }
+    return {};
+  });
+  if (interrupt_.cancelled()) throw Gone{};
+  if (status.ok()) return;
+  FoundRows answer;
+  start_message(&answer);
+  answer.status = status;
+  answer.header.bytes = static_cast<std::uint32_t>(sent_bytes(answer));
+  send(answer);
+}
+
+/// A join of the client's row with a table, all of whose neighbours are sent at its end.
+void Conversation::find_rows(const Search& message) {
+  Side& side = sides_[1];
+  require(side.is_found && !joined_ && (message.table.of_table || side.table.is_there()),
+          "a client searches no table");
+  JoinRequest request = read_request(message.request, message.engine, service_.threads);
+  const Dataset right =
+      message.table.of_table ? rows_of(1, message.table, false) : side.table.rows();
+  side.count = side.table.live_rows();
+  const Dataset left = row_of(message);
+  require(request.output() == Output::kNearest && !request.self_join() && request.keys.count == 0,
+          "a search is for nearest rows");
+  request.sides = request.sides.with_rows(left, right);
+  require(check_request(request));
+  RunningJoin join({service_.engines, service_.admission}, interrupt_, request, 0, message.engine);
+  std::vector<FoundRow> rows;
+  ResultBatch batch;
+  Status status;
+  while ((status = join.next(&batch)).ok()) {
+    const std::uint64_t entries = batch.row_count > 0 ? batch.entry(batch.row_count) : 0;
+    for (std::uint64_t i = 0; i < entries; ++i)
+      rows.push_back({batch.right_ids[batch.neighbors[i]], batch.distances[i]});
+  }
+  if (status.code == StatusCode::kInterrupted) throw Gone{};
+  if (status.code != StatusCode::kEnd) throw Failure{status};
+  send_rows(join, rows);
+}
+
+void Conversation::send_rows(const RunningJoin& join, const std::vector<FoundRow>& rows) {
+  FoundRows answer;
+  start_message(&answer);
+  std::snprintf(answer.engine, sizeof answer.engine, "%s", join.engine());
+  JoinStats stats;
+  join.stats(&stats);
+  answer.candidates = stats.candidates;
+  answer.index_ms = stats.reused_sides > 0 ? 0 : stats.index_ms;
+  std::size_t next = 0;
+  do {
+    const std::size_t count = std::min<std::size_t>(rows.size() - next, kMostFoundRows);
+    std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(next), count, answer.rows);
+    next += count;
+    answer.count = static_cast<std::uint32_t>(count);
+    answer.more = next < rows.size();
+    answer.header.bytes = static_cast<std::uint32_t>(sent_bytes(answer));
+    send(answer);
+  } while (answer.more);
+}
+
 void Conversation::open_join(const OpenJoin& message) {
   require(!joined_, "a client has more than one join");
   joined_ = true;
@@ -223,11 +307,7 @@ void Conversation::open_join(const OpenJoin& message) {
 }
 
 void Conversation::run_join(const OpenJoin& message) {
-  JoinRequest request = read_request(message, service_.threads);
-  const WantedEngine wanted = message.engine;
-  require(wanted == WantedEngine::kAuto || wanted == WantedEngine::kCuda ||
-              wanted == WantedEngine::kCpu,
-          "there is no such engine");
+  JoinRequest request = read_request(message.request, message.engine, service_.threads);
   const bool packed = request.output() == Output::kCountPerRow ||
                       request.output() == Output::kClusters ||
                       request.output() == Output::kStableClusters;
@@ -249,7 +329,8 @@ void Conversation::run_join(const OpenJoin& message) {
   require(are_known_keys(request), "a key of a join is not as the request has it");
   const std::uint64_t sent_bytes = groups.count > 0 ? GroupedRows::bytes(request, groups.count)
                                                     : ResultSender::id_bytes(request);
-  RunningJoin join({service_.engines, service_.admission}, interrupt_, request, sent_bytes, wanted);
+  RunningJoin join({service_.engines, service_.admission}, interrupt_, request, sent_bytes,
+                   message.engine);
   ResultSender results(request);
   // The board forgets the join before it ends.
   const struct Shown {

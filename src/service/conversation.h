@@ -61,6 +61,11 @@ class Conversation {
   template <class Answer, class Item>
   void send_list(const char* name, const std::vector<Item>& items);
 
+  void search(const Search& message);
+  void find_rows(const Search& message);
+  void send_rows(const RunningJoin& join, const std::vector<FoundRow>& rows);
+  void let_go();
+
   void open_join(const OpenJoin& message);
   void run_join(const OpenJoin& message);
   Dataset rows_of(int side, const SideMessage& message, bool packed);

@@ -6,10 +6,11 @@
 
 namespace gpujoin::service {
 
-JoinBoard::Entry::~Entry() {
+void JoinBoard::Entry::hide() {
   if (!shown_) return;
   const std::lock_guard lock(board_.mutex_);
   board_.entries_.erase(place_);
+  shown_ = false;
 }
 
 void JoinBoard::Entry::show(std::int32_t pid, std::uint32_t database) {

@@ -16,13 +16,15 @@ class JoinBoard {
   class Entry {
    public:
     explicit Entry(JoinBoard& board) : board_(board) {}
-    ~Entry();
+    ~Entry() { hide(); }
     Entry(const Entry&) = delete;
 
     /// Shows the conversation, where it is not shown yet: its client reads.
     void show(std::int32_t pid, std::uint32_t database);
     /// Shows what the join does from now on, until null. The join outlives that.
     void show(const RunningJoin* join);
+    /// Takes the conversation off the board.
+    void hide();
 
    private:
     friend class JoinBoard;

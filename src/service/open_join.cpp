@@ -189,9 +189,10 @@ bool are_known_keys(const JoinRequest& request) {
   return true;
 }
 
-JoinRequest read_request(const OpenJoin& message, std::uint32_t threads) {
+JoinRequest read_request(const unsigned char* message, WantedEngine engine, std::uint32_t threads) {
+  require(is_up_to(WantedEngine::kCpu, engine), "there is no such engine");
   std::array<unsigned char, sizeof(JoinRequest)> bytes;
-  std::memcpy(bytes.data(), message.request, sizeof message.request);
+  std::memcpy(bytes.data(), message, sizeof bytes);
   JoinRequest request = std::bit_cast<JoinRequest>(bytes);
   require(is_known(request), "a join has no such request");
   request.sides = request.sides.with_rows(Dataset{}, Dataset{});
@@ -201,6 +202,14 @@ JoinRequest read_request(const OpenJoin& message, std::uint32_t threads) {
   resources.let_signals_in = nullptr;
   resources.scratch = nullptr;
   return request;
+}
+
+Dataset row_of(const Search& message) {
+  require(is_up_to(ScalarType::kBits, message.scalar) && message.dims > 0 &&
+              message.dims <= kMaxDimensions &&
+              message.point_bytes == message.dims * scalar_bytes(message.scalar),
+          "a search is for no row");
+  return {message.point, nullptr, 1, message.dims, message.scalar};
 }
 
 }  // namespace gpujoin::service

@@ -1,4 +1,4 @@
-// What an OpenJoin asks for, checked, so that nothing of it can harm the service.
+// What an OpenJoin or a Search asks for, checked, so that nothing of it can harm the service.
 #pragma once
 
 #include <vector>
@@ -63,8 +63,12 @@ ClientRows take_rows(const SideMessage& side, Descriptors* descriptors);
 /// Whether the keys that are whole numbers are those that the request tells of, or NaN.
 bool are_known_keys(const JoinRequest& request);
 
-/// The request, with sides that have no rows yet; `threads` are all that it may use. Throws Failure
-/// where a member has a value that its type does not know.
-JoinRequest read_request(const OpenJoin& message, std::uint32_t threads);
+/// The request in a message, sizeof(JoinRequest) bytes, with sides that have no rows yet; `threads`
+/// are all that it may use. Throws Failure where a member, or the engine that is wanted, has a
+/// value that its type does not know.
+JoinRequest read_request(const unsigned char* request, WantedEngine engine, std::uint32_t threads);
+
+/// The row that comes with a search, which lies in the message. Throws Failure.
+Dataset row_of(const Search& message);
 
 }  // namespace gpujoin::service

@@ -108,6 +108,7 @@ void install_custom_scan() {
   install_function_path();
   install_join_path();
   install_upper_path();
+  install_search_path();
   install_serial_statements();
 }
 

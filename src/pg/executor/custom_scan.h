@@ -51,6 +51,8 @@ void install_custom_scan();
 void install_function_path();
 /// Sets the hooks for joins.
 void install_join_path();
+/// Sets the hook for scans of tables, GpuSimilarityScan.
+void install_search_path();
 /// Sets the hook for what stands above either.
 void install_upper_path();
 /// Sets the hook for statements whose nodes need subtransactions.

@@ -109,17 +109,6 @@ bool wants_service(const EngineRun* run) {
          is_worth_service(static_cast<double>(sides.rows()));
 }
 
-service::WantedEngine wanted_engine() {
-  switch (engine_preference()) {
-    case EnginePreference::kCuda:
-      return service::WantedEngine::kCuda;
-    case EnginePreference::kCpu:
-      return service::WantedEngine::kCpu;
-    default:
-      return service::WantedEngine::kAuto;
-  }
-}
-
 /// Begins a conversation. Under `on` the service is waited for.
 bool reach(EngineRun* run, bool waits, Status* why) {
   waits = waits || service_preference() == ServicePreference::kOn;
@@ -309,6 +298,17 @@ Status pull(EngineRun* run) {
 }
 
 }  // namespace
+
+service::WantedEngine wanted_engine() {
+  switch (engine_preference()) {
+    case EnginePreference::kCuda:
+      return service::WantedEngine::kCuda;
+    case EnginePreference::kCpu:
+      return service::WantedEngine::kCpu;
+    default:
+      return service::WantedEngine::kAuto;
+  }
+}
 
 void install_engine_runs() {
   previous_log = emit_log_hook;

@@ -103,6 +103,9 @@ std::uint64_t available_memory(const EngineRun* run);
 /// points, and buffers come on top.
 std::uint64_t dataset_share(const EngineRun* run, int sides);
 
+/// The engine that the session prefers, for the service.
+service::WantedEngine wanted_engine();
+
 /// What the settings allow the engine. The run's data takes part of its memory.
 Resources engine_resources(const EngineRun* run);
 

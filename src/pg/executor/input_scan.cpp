@@ -53,19 +53,8 @@ bool find_table_side(const PlanState* input, AttrNumber value, const ValueType& 
                      ValueForm form, SideColumns* columns) {
   const AttrNumber attribute = table_column(input, value);
   if (attribute <= 0) return false;
-  const Relation table = table_scan(input)->ss.ss_currentRelation;
-  *columns = {};
-  columns->relation = RelationGetRelid(table);
-  columns->shape = Shape::kPoints;
-  columns->form = form;
-  name_by_ctid(columns);
-  columns->value_type = &type;
-  columns->count = 1;
-  columns->attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber)));
-  columns->attributes[0] = attribute;
-  columns->types = static_cast<Oid*>(palloc(sizeof(Oid)));
-  columns->types[0] = column_type(table, attribute);
-  return is_type(type, columns->types[0]);
+  return take_value_column(table_scan(input)->ss.ss_currentRelation, attribute, type, form,
+                           columns);
 }
 
 }  // namespace gpujoin

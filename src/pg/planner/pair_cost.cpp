@@ -26,6 +26,7 @@ constexpr double kSearchOperators = 20;       // looking for the nearest rows of
 constexpr double kSampleOperators = 0.012;    // a sampled pair in one dimension, to choose an index
 constexpr double kSampledPairs = 1 << 15;
 constexpr double kBruteOperators = 0.1;  // a pair of few, for which no index is chosen
+constexpr double kLeafRows = 32;         // that are compared for one
 constexpr double kUntilFirst = 64;       // pairs of a row of which the first suffices, at most
 
 /// Bytes that a table holds out of line for each of its rows.
@@ -232,7 +233,7 @@ QualCost cost_of_columns(PlannerInfo* root, void* expression) {
 }  // namespace
 
 bool set_nearest_cost(PlannerInfo* root, Selectivity share, PairPath* path) {
-  constexpr double kLeafRows = 32, kDistanceOperators = 10;
+  constexpr double kDistanceOperators = 10;
   const Path *const left = left_input(path), *const right = right_input(path);
   const SimilarityClause& distance = path->clause;
   PlannerInfo* const right_root = path->inner != nullptr ? path->inner->subroot : root;
@@ -263,6 +264,16 @@ bool set_nearest_cost(PlannerInfo* root, Selectivity share, PairPath* path) {
       cost_of_value(root, left, distance.left) + cost_of_value(right_root, right, value);
   set_cost(work, &path->custom.path);
   return true;
+}
+
+Cost search_cost(PlannerInfo* root, const RelOptInfo* table, const Expr* value,
+                 const SimilarityTest& test, double found) {
+  constexpr double kMessageOperators = 2000;  // there and back: 0.1 ms
+  const double dims = coordinates_of(root, value, *test.type);
+  const double compared =
+      compared_rows(*test.type, dims, 9 * (kLeafRows + found), fmax(table->tuples, 1));
+  return cpu_operator_cost * (kMessageOperators + kSearchOperators + kPairOperators * found +
+                              comparing_operators(dims) * compared);
 }
 
 void set_counting_cost(Path* path, const Path* input) {

@@ -36,6 +36,10 @@ Cost set_join_cost(PlannerInfo* root, const JoinWork& join, PairPath* path);
 /// parts of them.
 bool set_nearest_cost(PlannerInfo* root, Selectivity share, PairPath* path);
 
+/// Returns the cost of one search for so many rows of a table.
+Cost search_cost(PlannerInfo* root, const RelOptInfo* table, const Expr* value,
+                 const SimilarityTest& test, double found);
+
 /// Sets the cost of a path that counts the rows of `input` without making them.
 void set_counting_cost(Path* path, const Path* input);
 

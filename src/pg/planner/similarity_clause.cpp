@@ -31,7 +31,7 @@ bool comes_from(PlannerInfo* root, Expr* value, Relids relations) {
   Node* const node = reinterpret_cast<Node*>(value);
   if (contain_volatile_functions(node) || contain_subplans(node)) return false;
   const Relids used = pull_varnos(root, node);
-  return !bms_is_empty(used) && bms_is_subset(used, relations);
+  return bms_is_empty(used) == bms_is_empty(relations) && bms_is_subset(used, relations);
 }
 
 namespace {

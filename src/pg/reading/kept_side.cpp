@@ -47,14 +47,20 @@ bool take_answer(const void* buffer, service::Descriptors* descriptors, FoundSid
              .ok();
 }
 
+/// What asks the service for a table.
+service::FindTable question_of(Relation relation, const service::TableKey& key) {
+  service::FindTable question;
+  service::start_message(&question);
+  question.key = key;
+  copy_file_path(relation, question.path, sizeof question.path);
+  return question;
+}
+
 /// Asks the service for the table; null where the conversation has ended.
 FoundSide* find_table(Connection* connection, std::uint32_t side, Relation relation,
                       const service::TableKey& key, std::uint64_t bytes) {
-  service::FindTable question;
-  service::start_message(&question);
+  service::FindTable question = question_of(relation, key);
   question.side = side;
-  question.key = key;
-  copy_file_path(relation, question.path, sizeof question.path);
   question.expected_bytes = bytes;
   alignas(8) unsigned char buffer[service::kMostMessageBytes];
   service::Descriptors descriptors;
@@ -85,6 +91,31 @@ bool fit_together(const ValueShape& a, const ValueShape& b) {
 }
 
 }  // namespace
+
+bool are_kept(const SideColumns& columns) {
+  constexpr long kGreetMs = 50;
+  const Relation relation = table_open(columns.relation, NoLock);  // it is locked
+  service::TableKey key;
+  service::FindTable question;
+  const bool may_be =
+      can_read_blocks(relation, columns) && name_table(relation, columns, scalar_of(columns), &key);
+  if (may_be) question = question_of(relation, key);
+  table_close(relation, NoLock);
+  Connection connection;
+  Status why;
+  if (!may_be || (!take_connection(&connection) &&
+                  connect_service(&connection, kGreetMs, &why) != Connected::kYes))
+    return false;
+  question.asks_only = true;
+  alignas(8) unsigned char buffer[service::kMostMessageBytes];
+  service::Descriptors none;
+  if (ask_service(&connection, &question, sizeof question, buffer, &none) != Arrival::kMessage)
+    return false;
+  service::close_descriptors(&none);
+  const auto* const found = service::message_as<service::FoundTable>(buffer);
+  leave_connection(&connection);
+  return found != nullptr && found->version != 0;
+}
 
 double expected_rows(const SideColumns& columns) {
   constexpr double kFewRowsOfBlock = 20;  // of a table that was never analyzed

@@ -24,6 +24,9 @@ enum class TableReader { kFunction, kNode };
 /// About how many rows a relation has; INFINITY: not known.
 double expected_rows(const SideColumns& columns);
 
+/// Whether the service has rows of the columns now. Starts no service and raises no error.
+bool are_kept(const SideColumns& columns);
+
 /// Reads a table for side 0 or 1 of the join that `connection` is for. False where the table cannot
 /// stay, or has rows of several kinds: then it has to be read whole, into other `points`. Else
 /// these have the rows that were read, and *kept the number of the others. What it holds is in the

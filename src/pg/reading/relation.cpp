@@ -232,6 +232,22 @@ void name_by_ctid(SideColumns* columns) {
   columns->unique_id = true;
 }
 
+bool take_value_column(Relation relation, AttrNumber attribute, const ValueType& type,
+                       ValueForm form, SideColumns* columns) {
+  *columns = {};
+  columns->relation = RelationGetRelid(relation);
+  columns->shape = Shape::kPoints;
+  columns->form = form;
+  name_by_ctid(columns);
+  columns->value_type = &type;
+  columns->count = 1;
+  columns->attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber)));
+  columns->attributes[0] = attribute;
+  columns->types = static_cast<Oid*>(palloc(sizeof(Oid)));
+  columns->types[0] = column_type(relation, attribute);
+  return is_type(type, columns->types[0]);
+}
+
 AttrNumber primary_key(Relation relation) {
   Oid constraint;
   const Bitmapset* const key =

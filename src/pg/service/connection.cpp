@@ -23,6 +23,10 @@ using service::Descriptors;
 
 constexpr long kAnswerMs = 30000;
 
+constexpr int kMostLeft = 4;
+Connection left[kMostLeft];  ///< conversations that nobody uses now
+int left_count = 0;
+
 Status refused(StatusCode code, const char* why) { return make_status(code, nullptr, "%s", why); }
 
 /// Clients may try again, which they do not where a feature is not supported.
@@ -131,6 +135,31 @@ void close_connection(Connection* connection) {
   if (connection->socket < 0) return;
   close(connection->socket);
   ReleaseExternalFD();
+  *connection = {};
+}
+
+bool take_connection(Connection* connection) {
+  while (left_count > 0) {
+    *connection = left[--left_count];
+    unsigned char nothing[sizeof(service::Header)];
+    Descriptors none;
+    if (service::receive_message(connection->socket, nothing, sizeof nothing, &none) ==
+        service::ChannelState::kWait)
+      return true;
+    service::close_descriptors(&none);
+    close_connection(connection);
+  }
+  return false;
+}
+
+void leave_connection(Connection* connection) {
+  service::LetGo message;
+  service::start_message(&message);
+  if (connection->socket < 0) return;
+  if (left_count == kMostLeft ||
+      send_message(connection->socket, message) != service::ChannelState::kDone)
+    return close_connection(connection);
+  left[left_count++] = *connection;
   *connection = {};
 }
 

@@ -33,6 +33,14 @@ Connected connect_service(Connection* connection, long timeout_ms, Status* why);
 /// Ends the conversation, if there is one; a join in it is stopped. Raises nothing.
 void close_connection(Connection* connection);
 
+/// Takes a conversation that leave_connection() has left, and that is still alive. False: there is
+/// none.
+bool take_connection(Connection* connection);
+
+/// Leaves a conversation in which nothing is open for who takes one next, at any time of the
+/// session. Raises nothing.
+void leave_connection(Connection* connection);
+
 /// Closes it at the end of this context, too.
 void close_connection_with(Connection* connection, MemoryContext context);
 

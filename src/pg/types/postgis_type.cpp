@@ -180,6 +180,7 @@ ValueFinding add_geometry_middle(PointBuffer* buffer, ValueShape* shape, std::in
                            ? line_box(view, end)
                            : straight_box(view, kind);
   if (!is_box(box)) return finding(ValueProblem::kIncomparable, 2);
+  if (buffer->plane_boxes == nullptr) return finding(ValueProblem::kNotAPoint, 2);
   const double middle[2] = {middle_of(box, 0), middle_of(box, 1)};
   const ValueFinding found =
       add_doubles(buffer, shape, id, reinterpret_cast<const char*>(middle), 2);

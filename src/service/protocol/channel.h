@@ -2,6 +2,7 @@
 // waits by its latch, the service by poll().
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -46,20 +47,20 @@ void start_message(Message* message) {
 template <class Message>
 ChannelState send_message(int socket, const Message& message, const int* files = nullptr,
                           int count = 0) {
-  return send_message(socket, &message, sizeof message, files, count);
+  return send_message(socket, &message, message.header.bytes, files, count);
 }
 
 /// The received message where it is of this kind and size; else null.
 template <class Message>
 const Message* message_as(const void* buffer) {
   const Header* const header = static_cast<const Header*>(buffer);
-  return header->kind == Message::kKind && header->bytes == sizeof(Message)
-             ? static_cast<const Message*>(buffer)
-             : nullptr;
+  if (header->kind != Message::kKind || header->bytes < kLeastBytes<Message>) return nullptr;
+  const auto* const message = static_cast<const Message*>(buffer);
+  return header->bytes == sent_bytes(*message) ? message : nullptr;
 }
 
 /// Room for any message.
-inline constexpr std::size_t kMostMessageBytes = 4096;
+inline constexpr std::size_t kMostMessageBytes = std::max(sizeof(Search), sizeof(FoundRows));
 static_assert(sizeof(OpenJoin) <= kMostMessageBytes && sizeof(Batch) <= kMostMessageBytes &&
               sizeof(FindTable) <= kMostMessageBytes && sizeof(ListedDevices) <= kMostMessageBytes);
 

@@ -15,11 +15,19 @@
 //   Next, for each batch done    ->
 //                                <-  Batch ...; the last one has a status that is not kOk
 //
-// Either ends it by closing the socket; a backend that does so in the middle stops the join. In the
-// place of FindTable and OpenJoin there may be ListTables, EvictTables, ListCounts, ResetCounts,
-// ListJoins or ListDevices, each with its answer. ReportJoins is a conversation by itself, without
-// an answer. Both ends are programs of one build on one machine: Hello says so, and structs go as
-// they are.
+// Either ends it by closing the socket; a backend that does so in the middle stops the join.
+//
+// In the place of OpenJoin there may be searches of the table that was found, one after the other:
+//
+//   Search                       ->
+//                                <-  FoundRows, one or more
+//   LetGo                        ->
+//
+// After LetGo the conversation is as at its beginning, so that a backend keeps it for further
+// searches. In the place of FindTable and OpenJoin there may be ListTables, EvictTables,
+// ListCounts, ResetCounts, ListJoins or ListDevices, each with its answer. ReportJoins is a
+// conversation by itself, without an answer. Both ends are programs of one build on one machine:
+// Hello says so, and structs go as they are.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +38,7 @@
 namespace gpujoin::service {
 
 inline constexpr std::uint32_t kMagic = 0x676a7376;  // gjsv
-inline constexpr std::uint32_t kProtocolVersion = 4;
+inline constexpr std::uint32_t kProtocolVersion = 5;
 inline constexpr int kMostDescriptors = 8;
 inline constexpr int kSides = 2;
 inline constexpr std::uint32_t kBatchesAhead = 2;
@@ -51,6 +59,9 @@ enum class MessageKind : std::uint32_t {
   kOpenJoin,
   kNext,
   kBatch,
+  kSearch,
+  kFoundRows,
+  kLetGo,
   kListTables,
   kListedTables,
   kEvictTables,
@@ -69,8 +80,17 @@ enum class MessageKind : std::uint32_t {
 /// What every message begins with.
 struct Header {
   MessageKind kind;
-  std::uint32_t bytes;  ///< of the whole struct
+  std::uint32_t bytes;  ///< of the whole struct, or of what is sent of it: see sent_bytes()
 };
+
+/// What a message has at least, and what is sent of it: all but of those that end with an array,
+/// which end after what is used of it.
+template <class Message>
+inline constexpr std::size_t kLeastBytes = sizeof(Message);
+template <class Message>
+std::size_t sent_bytes(const Message&) {
+  return sizeof(Message);
+}
 
 struct Hello {
   static constexpr MessageKind kKind = MessageKind::kHello;
@@ -136,6 +156,8 @@ struct FindTable {
   TableKey key;
   char path[kMostPathBytes];     ///< the first file of its rows
   std::uint64_t expected_bytes;  ///< that the table will take, where it is not there yet
+  bool
+      asks_only;  ///< whether it is there: nothing is held, and no descriptor comes with the answer
 };
 
 /// With the descriptor of the table's proof where `version` is not 0, to be read only:
@@ -223,6 +245,62 @@ struct Batch {
   bool new_ids;      ///< a descriptor of the left ids, and unless both are one, of the right ones
   bool ids_are_one;  ///< left_ids and right_ids are one array
   std::uint64_t left_ids_bytes, right_ids_bytes;
+};
+
+// ---- Searches
+
+/// Room for the coordinates of the row whose nearest rows are looked for.
+inline constexpr std::size_t kMostPointBytes = 16384;
+
+/// Looks for the nearest rows of one row in the table that FindTable has found for side 1. The
+/// first search brings what the backend has read of the table.
+struct Search {
+  static constexpr MessageKind kKind = MessageKind::kSearch;
+  Header header;
+  WantedEngine engine;
+  SideMessage table;  ///< with its descriptors, where it is of_table
+  /// A JoinRequest for Output::nearest(), as OpenJoin has it.
+  alignas(JoinRequest) unsigned char request[sizeof(JoinRequest)];
+  std::uint32_t dims;
+  ScalarType scalar;
+  std::uint32_t point_bytes;
+  alignas(8) unsigned char point[kMostPointBytes];  ///< [point_bytes] are sent
+};
+template <>
+inline constexpr std::size_t kLeastBytes<Search> = offsetof(Search, point);
+inline std::size_t sent_bytes(const Search& message) {
+  return kLeastBytes<Search> + message.point_bytes;
+}
+
+struct FoundRow {
+  std::int64_t id;
+  double distance;
+};
+
+inline constexpr std::uint32_t kMostFoundRows = 1000;
+
+/// The rows in the order of their distances, or the next ones of these.
+struct FoundRows {
+  static constexpr MessageKind kKind = MessageKind::kFoundRows;
+  Header header;
+  Status status;  ///< kOk; else what went wrong, and there are no rows
+  char engine[8];
+  bool more;  ///< further ones follow in another message
+  std::uint64_t candidates;
+  double index_ms;  ///< 0: an index was there
+  std::uint32_t count;
+  FoundRow rows[kMostFoundRows];  ///< [count] are sent
+};
+template <>
+inline constexpr std::size_t kLeastBytes<FoundRows> = offsetof(FoundRows, rows);
+inline std::size_t sent_bytes(const FoundRows& message) {
+  return kLeastBytes<FoundRows> + message.count * sizeof(FoundRow);
+}
+
+/// Lets go of the tables that were found.
+struct LetGo {
+  static constexpr MessageKind kKind = MessageKind::kLetGo;
+  Header header;
 };
 
 // ---- What DBAs ask, and the supervisor says

@@ -106,6 +106,15 @@ TableHold TableStore::find(std::uint32_t database, const TableKey& key, const ch
   }
 }
 
+void TableStore::describe(std::uint32_t database, const TableKey& key, FoundTable* answer) const {
+  require(key.columns_bytes <= kMostKeyBytes, "a table has no such key");
+  const std::lock_guard lock(mutex_);
+  const auto found = tables_.find(name_of(database, key));
+  if (found == tables_.end()) return;
+  answer->version = found->second.version->number();
+  answer->rows = found->second.rows;
+}
+
 /// Whether nobody has made another version of what is held.
 bool TableStore::is_current(const TableHold& hold) const {
   const auto found = tables_.find(name_of(hold.database_, hold.table_));

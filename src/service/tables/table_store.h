@@ -30,6 +30,8 @@ class TableHold {
   }
   ~TableHold();
 
+  /// Whether there are rows: they were found, or patched.
+  bool is_there() const { return own_ != nullptr || version_ != nullptr; }
   /// Null: nothing was found.
   const TableVersion* version() const { return version_.get(); }
   /// The rows for a join, once they were patched.
@@ -62,6 +64,9 @@ class TableStore {
 
   /// Holds the current version of a table. Those of other databases are other tables.
   TableHold find(std::uint32_t database, const TableKey& key, const char* path);
+
+  /// Says what there is of a table, without its proof, to a client that asks only.
+  void describe(std::uint32_t database, const TableKey& key, FoundTable* answer) const;
 
   /// Sets the rows of what is held: those of its version with the patch. What of the patch lasts
   /// makes the next version, unless another conversation has made one. `packed`: no slot may be
