@@ -14,6 +14,7 @@ from functions import Call, compare_call, limits_of, random_call
 from pq import CONNECTION_LOST, HANGS, Connection
 from query import Query
 from schema import READER, Schema
+from searches import Search
 from settings import random_settings
 from speed import LargeQuery, compare_speed, large_cases
 from stale import run_stale
@@ -23,6 +24,7 @@ OPTIONS = ('-c search_path=fuzz,public -c statement_timeout=4s -c client_min_mes
            '-c max_parallel_workers_per_gather=0 -c session_preload_libraries=gpujoin')
 SHOWN_PER_KIND = 5
 CALLS = 0.07  # share of calls of gpujoin's functions
+SEARCHES = 0.2  # and of queries that search a table
 
 
 class Session:
@@ -64,9 +66,9 @@ def cases(seed, arguments, extensions):
     tables = Items(schema.tables, '')
     forms = [table.form for table in schema.tables]
     for _ in range(queries):
-        ask = random_call if rng.random() < CALLS else Query
+        ask = rng.choices([random_call, Search, Query], [CALLS, SEARCHES, 1 - CALLS - SEARCHES])[0]
         query = ask(rng, schema)
-        yield Case(tables, random_settings(rng, forms, limits_of(getattr(query, 'function', None))), query)
+        yield Case(tables, random_settings(rng, forms, limits_of(getattr(query, 'function', None)), ask is Search), query)
 
 
 def judge(connection, case, counts):
@@ -81,9 +83,10 @@ def judge(connection, case, counts):
 
 def note_plan(counts, lines):
     text = '\n'.join(lines)
-    if 'GpuSimilarityJoin' not in text:
+    if 'GpuSimilarity' not in text:
         return
     counts['node'] += 1
+    counts['searches'] += 'GpuSimilarityScan' in text
     for name, sign in [('counting', 'Counts:'), ('sums', 'Added Up:'), ('top-k', 'Top-k Join'), ('boxes', 'Box Join')]:
         counts[name] += sign in text
 

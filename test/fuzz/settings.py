@@ -19,8 +19,8 @@ PARALLEL = ['parallel_setup_cost = 0', 'parallel_tuple_cost = 0', 'min_parallel_
 READING = ['min_parallel_table_scan_size = 0', 'parallel_setup_cost = 0']  # tables are read by blocks, with workers or alone
 
 
-def random_settings(rng, forms, limits=None):
-    """SET statements; without the ordinary joins the node is what is left. `limits`, in kB, are those under which the query goes in parts."""
+def random_settings(rng, forms, limits=None, searches=False):
+    """SET statements; without the ordinary joins the node is what is left. `limits`, in kB, are those under which the query goes in parts; `searches`: it is one that the costs of small tables would not have searched."""
     settings = []
     if rng.random() < 0.88:
         settings.append('enable_nestloop = off')
@@ -29,6 +29,8 @@ def random_settings(rng, forms, limits=None):
         settings += [f'gpujoin.{knob} = {rng.choice(KNOBS[knob])}' for knob in rng.sample(sorted(KNOBS), rng.randint(1, 3))]
     if rng.random() < 0.2:  # tables stay there, however small they are
         settings.append('gpujoin.service = on')
+    if rng.random() < (0.85 if searches else 0.1):
+        settings.append('gpujoin.prefer_node = on')
     if rng.random() < (0.4 if limits else 0.1):  # points go to a file, and are joined in parts
         settings.append(f"gpujoin.host_memory_limit = '{rng.choice(limits or [12, 12, 20, 30])}kB'")
     if rng.random() < 0.25:

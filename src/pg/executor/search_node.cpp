@@ -17,6 +17,7 @@
 #include "pg/settings.h"
 #include "pg/store/context_end.h"
 #include "pg/store/huge_array.h"
+#include "pg/trap.h"
 
 extern "C" {
 #include "catalog/pg_operator_d.h"
@@ -115,8 +116,7 @@ bool take_value(SearchNode* node) {
   MemoryContextSwitchTo(caller);
   if (found.problem != ValueProblem::kNone) return false;
   const Dataset point = finish_points(&node->point);
-  return has_room_for(point) && is_finite_row(point, 0) &&
-         (node->search->kept.rows == 0 || point.dims == node->search->kept.dims);
+  return has_room_for(point) && is_finite_row(point, 0) && point.dims == node->search->kept.dims;
 }
 
 /// What a radius leaves to a search.
@@ -138,12 +138,23 @@ Reach find_reach(SearchNode* node) {
   return band.none ? Reach::kNothing : Reach::kSome;
 }
 
+/// Computes the value and the radius. An error that PostgreSQL might not come to is left to it.
+Reach find_question(SearchNode* node) {
+  Reach reach = Reach::kUnknown;
+  const auto compute = [&] { reach = take_value(node) ? find_reach(node) : Reach::kUnknown; };
+  if (!node->plan.drops_errors)
+    compute();
+  else if (!try_run(is_about_value, compute))
+    return Reach::kUnknown;
+  return reach;
+}
+
 /// Begins searches where they are to be had: at once where the table was kept, else with the second
 /// one.
 void open_search(SearchNode* node) {
   ++node->begun;
   if (node->tried || !may_read_tables(node->css.ss.ps.state) ||
-      !(node->plan.kept || node->begun > 1))
+      !(node->plan.at_once || node->begun > 1))
     return;
   node->tried = true;
   node->search_context = AllocSetContextCreate(node->css.ss.ps.state->es_query_cxt,
@@ -249,10 +260,10 @@ void sort_rows(SearchNode* node, std::uint64_t bound) {
 
 /// The next row in the order of the operator's distances; null: there are no more.
 TupleTableSlot* next_sorted(SearchNode* node) {
-  while (!tuplesort_gettupleslot(node->sorted, true, false, node->sorted_slot, nullptr)) {
-    if (node->bound == 0 || node->came_count < node->bound) return nullptr;
+  if (node->bound > 0 && node->came_count == node->bound)
     sort_rows(node, 0);  // more are wanted than the plan said
-  }
+  if (!tuplesort_gettupleslot(node->sorted, true, false, node->sorted_slot, nullptr))
+    return nullptr;
   bool is_null;
   const std::int64_t number = DatumGetInt64(slot_getattr(node->sorted_slot, 2, &is_null));
   if (node->bound > 0) note_row_that_came(node, number);
@@ -361,7 +372,8 @@ void begin_search(SearchNode* node) {
   node->next = node->group_count = node->group_next = 0;
   open_search(node);
   const bool can = node->search != nullptr && node->search->connection.socket >= 0;
-  const Reach reach = can && take_value(node) ? find_reach(node) : Reach::kUnknown;
+  // Without rows PostgreSQL would compute nothing.
+  const Reach reach = can && node->search->kept.rows > 0 ? find_question(node) : Reach::kUnknown;
   if (reach == Reach::kNothing) {
     node->step = SearchStep::kDone;
     return;

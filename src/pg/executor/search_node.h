@@ -23,6 +23,8 @@ struct SearchPlan {
   bool ordered;           ///< rows come in the order of their distance
   bool bounded;           ///< and up to a radius
   bool kept;              ///< the service had the table when the query was planned
+  bool at_once;           ///< the first search is worth reading it, too
+  bool drops_errors;      ///< of the value and the radius: PostgreSQL might not compute them
   double wanted;          ///< about how many rows of a search are taken
   std::uint64_t most;     ///< hardly more than these are taken of a search; 0: it is not known
 };

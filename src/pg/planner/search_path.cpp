@@ -5,6 +5,7 @@
 #include "pg/executor/search_node.h"
 #include "pg/planner/implied_distance.h"
 #include "pg/planner/pair_cost.h"
+#include "pg/planner/safe_expression.h"
 #include "pg/reading/column_sample.h"
 #include "pg/reading/kept_side.h"
 #include "pg/settings.h"
@@ -54,6 +55,7 @@ struct SearchPath {
   CustomPath custom;  // first: PostgreSQL knows no more than this
   SearchClause clause;
   bool kept;
+  bool drops_errors;
   double wanted;  ///< rows of a search, about
 };
 
@@ -121,7 +123,7 @@ bool is_plain_table(const RelOptInfo* rel, const RangeTblEntry* entry) {
   return (rel->reloptkind == RELOPT_BASEREL || rel->reloptkind == RELOPT_OTHER_MEMBER_REL) &&
          rel->rtekind == RTE_RELATION && !entry->inh && entry->tablesample == nullptr &&
          (entry->relkind == RELKIND_RELATION || entry->relkind == RELKIND_MATVIEW) &&
-         rel->tuples >= kFewestSearched;
+         (rel->tuples >= kFewestSearched || prefers_node());
 }
 
 const Path* find_scan(const RelOptInfo* rel) {
@@ -191,16 +193,33 @@ Plan* plan_search(PlannerInfo* root, RelOptInfo* rel, CustomPath* custom, List* 
 
 const CustomPathMethods kPathMethods = {kSearchName, plan_search, nullptr};
 
+/// Whether the value and the radius may be computed for each search, though PostgreSQL computes
+/// them for rows that fulfil the conditions before; *drops_errors: if their errors are left to it.
+/// Where there are no other conditions any row makes it do so.
+bool can_compute(PlannerInfo* root, const RelOptInfo* rel, const SearchClause& clause,
+                 bool* drops_errors) {
+  Expr* const computed = reinterpret_cast<Expr*>(
+      list_make2(values_of(clause).left, is_bounded(clause) ? clause.radius.eps : nullptr));
+  *drops_errors = false;
+  if (cannot_raise(root, computed)) return true;
+  *drops_errors = can_drop_errors(root, computed);
+  const int conditions = list_length(rel->baserestrictinfo) + (clause.outer != nullptr ? 1 : 0);
+  return *drops_errors || conditions == (is_bounded(clause) ? 1 : 0);
+}
+
 void add_search(PlannerInfo* root, RelOptInfo* rel, const Path* scan, const SearchClause& clause) {
   constexpr double kMostFound = 5000;  // of the rows that the service is asked for
-  if (!is_ordered(clause) && clause.share * rel->tuples > kMostFound) return;
-  bool kept;
-  if (!find_columns(root, rel, values_of(clause), &kept) ||
-      !(kept || is_of_rows(reinterpret_cast<Node*>(values_of(clause).left), nullptr)))
+  if (!is_ordered(clause) && clause.share * rel->tuples > kMostFound && !prefers_node()) return;
+  bool kept, drops_errors;
+  if (!can_compute(root, rel, clause, &drops_errors) ||
+      !find_columns(root, rel, values_of(clause), &kept) ||
+      !(kept || prefers_node() ||
+        is_of_rows(reinterpret_cast<Node*>(values_of(clause).left), nullptr)))
     return;
   auto* const path = reinterpret_cast<SearchPath*>(newNode(sizeof(SearchPath), T_CustomPath));
   path->clause = clause;
   path->kept = kept;
+  path->drops_errors = drops_errors;
   Path* const base = &path->custom.path;
   base->pathtype = T_CustomScan;
   base->parent = rel;
@@ -286,6 +305,8 @@ Plan* plan_search(PlannerInfo* root, RelOptInfo* rel, CustomPath* custom, List* 
   plan.ordered = is_ordered(clause);
   plan.bounded = is_bounded(clause);
   plan.kept = path->kept;
+  plan.at_once = path->kept || prefers_node();
+  plan.drops_errors = path->drops_errors;
   plan.wanted = path->wanted;
   if (root->limit_tuples > 0) plan.most = static_cast<std::uint64_t>(root->limit_tuples);
   const SearchExpressions expressions = {values.left, plan.bounded ? clause.radius.eps : nullptr,
