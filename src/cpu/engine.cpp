@@ -284,7 +284,7 @@ std::shared_ptr<KeptJoin> kept_neighbors(const JoinRequest& request) {
                       [] { return std::make_shared<KeptJoin>(); });
 }
 
-/// Threads that looking for some points in a tree is worth.
+/// Threads that looking for some points in an index is worth.
 unsigned search_threads(const JoinRequest& request) {
   constexpr std::uint64_t kPointsPerThread = 64;
   const std::uint64_t points = request.left().rows / kPointsPerThread + 1;
@@ -301,7 +301,8 @@ std::unique_ptr<Join> open_nearest_join(const JoinRequest& asked) {
     auto parts = std::make_unique<CpuParts>(request, std::move(no_plans), budget);
     return std::make_unique<PartitionedNearest>(request, std::move(budget), std::move(parts));
   }
-  if (prepared && cpu::choose_nearest_index(request) == cpu::NearestIndex::kTree)
+  if (prepared &&
+      (request.left().rows == 1 || cpu::choose_nearest_index(request) == cpu::NearestIndex::kTree))
     request.resources.threads = search_threads(request);
   return std::make_unique<cpu::NearestJoin>(request, std::move(budget), kept);
 }

@@ -30,7 +30,11 @@ NearestJoin::NearestJoin(const JoinRequest& request, std::shared_ptr<MemoryBudge
     : ThreadedJoin(request, std::move(budget)),
       kept_(std::move(kept)),
       index_(choose_nearest_index(request)) {
-  start();
+  const bool is_prepared = kept_ && kept_->right->find(kept_.get());
+  if (is_prepared && request.left().rows == 1)
+    run_at_once();
+  else
+    start();
 }
 
 NearestJoin::~NearestJoin() { stop(); }

@@ -20,6 +20,8 @@ std::uint64_t entries_of_batches(const JoinRequest& request, unsigned buffers) {
   std::uint64_t entries =
       request.knobs.batch_pairs > 0 ? request.knobs.batch_pairs : kDefaultBatchEntries;
   entries = std::min(entries, kMaxBatchEntries);
+  if (request.output() == Output::kNearest)
+    entries = std::min(entries, request.left().rows * request.neighbors());
   // A row's neighbours come together.
   const std::uint64_t fewest = std::min(request.neighbors(), request.right().rows);
   const std::uint64_t words = request.output() == Output::kSums ? row_words(*request.sums()) : 0;
@@ -57,20 +59,24 @@ ThreadedJoin::ThreadedJoin(const JoinRequest& request, std::shared_ptr<MemoryBud
 }
 
 void ThreadedJoin::start() {
-  driver_ = start_thread([this] {
-    try {
-      run();
-    } catch (...) {
-      error_ = std::current_exception();
-    }
-    queue_.finish();
-  });
+  driver_ = start_thread([this] { run_to_end(); });
+}
+
+void ThreadedJoin::run_at_once() { run_to_end(); }
+
+void ThreadedJoin::run_to_end() {
+  try {
+    run();
+  } catch (...) {
+    error_ = std::current_exception();
+  }
+  queue_.finish();
 }
 
 void ThreadedJoin::stop() {
   pool_.stop();
   queue_.stop();
-  driver_.join();
+  if (driver_.joinable()) driver_.join();
 }
 
 void ThreadedJoin::add_buffers() {

@@ -85,6 +85,12 @@ std::uint64_t proven_rows(const KeptBlocks& kept, std::uint64_t all, const Block
   return rows;
 }
 
+/// Whether all that is kept is proven, by the map's pages as they were.
+bool is_as_found(const BlocksRead& read, const KeptBlocks& kept) {
+  return read.count == 0 && read.blocks == kept.count && read.map.pages == kept.map_pages &&
+         std::memcmp(read.map.lsns, kept.map_lsns, kept.map_pages * sizeof *kept.map_lsns) == 0;
+}
+
 /// Whether rows of both kinds can be in one dataset.
 bool fit_together(const ValueShape& a, const ValueShape& b) {
   return a.dims == b.dims && a.srid == b.srid;
@@ -164,6 +170,7 @@ bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumn
   if (proven == 0) traits = {.shape = rows.shape};
   *shape = traits.shape;
   kept->kept = true;
+  kept->as_found = table.version != 0 && is_as_found(read, blocks);
   kept->rows = proven + points->rows;
   kept->dims = columns.shape == Shape::kBoxes ? 2 * shape->dims : shape->dims;
   kept->table = {finish_points(points), read.map.lsns, read.map.pages, read.patches, read.count,

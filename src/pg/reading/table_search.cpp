@@ -109,6 +109,7 @@ TableSearch* open_table_search(const SideColumns& columns) {
   search->waits = true;
   if (find_rows(search, columns)) {
     search->waits = false;
+    search->told = search->kept.as_found;
     return search;
   }
   close_table_search(search);
