@@ -284,7 +284,7 @@ std::shared_ptr<KeptJoin> kept_neighbors(const JoinRequest& request) {
                       [] { return std::make_shared<KeptJoin>(); });
 }
 
-/// Threads that looking for some points in an index is worth.
+/// Threads that looking for some points in a tree is worth.
 unsigned search_threads(const JoinRequest& request) {
   constexpr std::uint64_t kPointsPerThread = 64;
   const std::uint64_t points = request.left().rows / kPointsPerThread + 1;

@@ -55,6 +55,7 @@ void NearestJoin::run() {
   if (index_ == NearestIndex::kTiles) {
     if (right_->tiles.points == 0) return;
     const NearestTilePlan plan = plan_tiles();
+    if (plan.left->tiles() == 1) return search_tiles(plan);
     join<NearestTileWalker>(plan, plan.left->tiles(), [](NearestTileWalker& walker, auto item) {
       walker.walk(static_cast<std::uint32_t>(item));
     });
@@ -168,7 +169,8 @@ NearestTilePlan NearestJoin::plan_tiles() const {
           .without_itself = without_itself(),
           .most_raw = most_raw,
           .k = request_.neighbors(),
-          .screen = choose_group_screen()};
+          .screen = choose_group_screen(),
+          .row_screen = choose_row_screen()};
 }
 
 NearestPlan NearestJoin::plan_tree() const {
@@ -194,19 +196,45 @@ NearestPlan NearestJoin::plan_tree() const {
   return plan;
 }
 
+/// A walker for each worker, with its account of its work.
+template <class Walker>
+struct NearestJoin::Walkers {
+  template <class Plan>
+  Walkers(NearestJoin& join, const Plan& plan) {
+    for (unsigned worker = 0; worker < join.pool_.size(); ++worker) {
+      progress.emplace_back(join.tally_);
+      const BatchWriter writer(join.queue_, progress.back(), join.batch_entries());
+      if constexpr (std::is_same_v<Walker, NearestWalker>)
+        walkers.emplace_back(plan, join.budget_, writer, progress.back());
+      else
+        walkers.emplace_back(plan, join.budget_, join.pool_, writer, progress.back());
+    }
+  }
+
+  std::deque<WalkProgress> progress;
+  std::deque<Walker> walkers;
+};
+
+/// Workers share the right tiles where there is one left tile.
+void NearestJoin::search_tiles(const NearestTilePlan& plan) {
+  Walkers<NearestTileWalker> made(*this, plan);
+  std::deque<NearestTileWalker>& walkers = made.walkers;
+  tally_.work.begin_walk(1);
+  pool_.parallel_for(walkers.size(), [&](std::size_t share, unsigned) {
+    walkers[share].search(0, static_cast<std::uint32_t>(share),
+                          static_cast<std::uint32_t>(walkers.size()));
+  });
+  for (std::size_t share = 1; share < walkers.size(); ++share) walkers[0].absorb(walkers[share]);
+  walkers[0].write_all();
+  walkers[0].finish();
+  tally_.work.add(1);
+}
+
 /// Walks so many items on all workers, each with a walker of its own: walk(walker, item).
 template <class Walker, class Plan, class Walk>
 void NearestJoin::join(const Plan& plan, std::uint64_t items, const Walk& walk) {
-  std::deque<WalkProgress> progress;
-  std::deque<Walker> walkers;
-  for (unsigned worker = 0; worker < pool_.size(); ++worker) {
-    progress.emplace_back(tally_);
-    const BatchWriter writer(queue_, progress.back(), batch_entries());
-    if constexpr (std::is_same_v<Walker, NearestWalker>)
-      walkers.emplace_back(plan, budget_, writer, progress.back());
-    else
-      walkers.emplace_back(plan, budget_, pool_, writer, progress.back());
-  }
+  Walkers<Walker> made(*this, plan);
+  std::deque<Walker>& walkers = made.walkers;
   walk_tasks(
       tools(), walkers, items, [](std::uint64_t) { return std::uint64_t{1}; }, walk);
   for (Walker& walker : walkers) walker.finish();

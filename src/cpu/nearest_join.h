@@ -36,6 +36,9 @@ class NearestJoin final : public ThreadedJoin {
   BitNearestPlan plan_bits() const;
   NearestTilePlan plan_tiles() const;
   NearestPlan plan_tree() const;
+  template <class Walker>
+  struct Walkers;
+  void search_tiles(const NearestTilePlan& plan);
   template <class Walker, class Plan, class Walk>
   void join(const Plan& plan, std::uint64_t items, const Walk& walk);
   bool screened() const;

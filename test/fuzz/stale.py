@@ -45,6 +45,11 @@ JOINED = {'function': "SELECT count(*), sum(id1), sum(id2) FROM gpu_selfjoin('pl
                   'WHERE NOT EXISTS (SELECT FROM places b WHERE a.v <-> b.v <= {eps} AND (a.id + b.id) % 2 = 1)',
           'nearest': 'SELECT count(*), count(DISTINCT a.id), count(*) FILTER (WHERE n.cell <> a.cell) FROM places a, LATERAL (SELECT b.cell '
                      'FROM places b WHERE a.v <-> b.v <= {eps} ORDER BY a.v <-> b.v LIMIT 3) n WHERE a.id % 5 = 0',
+          'search': 'SELECT count(*), sum(b.id), sum(b.cell) FROM places b WHERE b.v <-> (SELECT a.v FROM places a WHERE a.id = 4999) <= {eps}',
+          'searches': 'SELECT count(*), sum(n), sum(n * id) FROM (SELECT a.id, (SELECT count(*) FROM places b WHERE a.v <-> b.v <= {eps}) AS n '
+                      'FROM places a WHERE a.id % 90 = 7 AND a.v IS NOT NULL) s',
+          'first rows': 'SELECT count(*), sum(d), 0 FROM (SELECT a.id, ARRAY(SELECT a.v <-> b.v FROM places b WHERE b.cell < 1e6 ORDER BY a.v <-> b.v '
+                        'LIMIT 4) AS ds FROM places a WHERE a.id % 400 = 7 AND a.v IS NOT NULL) s, LATERAL (SELECT count(*) AS d FROM unnest(ds) x WHERE x <= {eps}) t',
           'groups': 'SELECT count(*), sum(n), sum(n * k) FROM (SELECT a.cell % 9 AS k, count(*) AS n FROM places a JOIN places b '
                     'ON a.v <-> b.v <= {eps} GROUP BY 1) s',
           'rows': 'SELECT count(*), sum(n), sum(n * id) FROM (SELECT a.id, count(*) AS n FROM places a JOIN places b '
@@ -68,6 +73,11 @@ SCANNED['plain count'] = 'SELECT count(*), 0, 0 FROM places a JOIN places b ON a
 NEAR, SAME = 'a.v <-> b.v <= {eps}', 'a.cell = b.cell AND a.v IS NOT NULL AND b.v IS NOT NULL'
 for kind in ('left', 'exists', 'anti', 'groups', 'rows'):
     SCANNED[kind] = JOINED[kind].replace(NEAR, SAME)
+SCANNED['search'] = ('SELECT count(*), sum(b.id), sum(b.cell) FROM places b WHERE b.cell = (SELECT a.cell FROM places a '
+                     'WHERE a.id = 4999 AND a.v IS NOT NULL) AND b.v IS NOT NULL')
+SCANNED['searches'] = JOINED['searches'].replace('a.v <-> b.v <= {eps}', 'a.cell = b.cell AND b.v IS NOT NULL')
+SCANNED['first rows'] = ('SELECT count(*), sum(least(n, 4)), 0 FROM (SELECT a.id, (SELECT count(*) FROM places b WHERE a.cell = b.cell AND b.v IS NOT NULL) AS n '
+                         'FROM places a WHERE a.id % 400 = 7 AND a.v IS NOT NULL) s')
 SCANNED['nearest'] = ('SELECT coalesce(sum(least(n, 3)), 0), count(*), 0 FROM (SELECT a.id, count(*) AS n FROM places a '
                       f'JOIN places b ON {SAME} AND a.id % 5 = 0 GROUP BY a.id) s')
 SCANNED['best pairs'] = ('SELECT count(*), sum(id1), sum(id2), sum(score)::float8 FROM (SELECT a.id AS id1, b.id AS id2, a.score + b.score AS score '

@@ -514,6 +514,21 @@ TEST(ServiceConversation, clients_of_other_users_are_refused) {
 }
 
 /// Messages of random kinds in random order, with random bytes and descriptors.
+/// A search for the nearest rows of a point in the table that side 1 has found.
+Search search_of(const double* point, std::uint32_t dims, std::uint64_t k, double eps) {
+  const JoinRequest request(Sides::two({}, {}), PointsWithin{Metric::kL2, eps}, Output::nearest(k));
+  Search message;
+  start_message(&message);
+  message.engine = WantedEngine::kCpu;
+  std::memcpy(message.request, static_cast<const void*>(&request), sizeof request);
+  message.dims = dims;
+  message.scalar = ScalarType::kFloat64;
+  message.point_bytes = dims * sizeof(double);
+  std::memcpy(message.point, point, message.point_bytes);
+  message.header.bytes = static_cast<std::uint32_t>(sent_bytes(message));
+  return message;
+}
+
 TEST(ServiceConversation, nonsense_ends_one_conversation_alone) {
   TestServer server;
   const int before = TestServer::open_descriptors();
@@ -546,6 +561,18 @@ TEST(ServiceConversation, nonsense_ends_one_conversation_alone) {
         // The limits and knobs are numbers; other members have enumerators.
         if (random.index(2) == 0)
           bytes[offsetof(OpenJoin, request) + random.index(sizeof(JoinRequest))] ^= 0x40;
+      } else if (kind == static_cast<std::uint64_t>(MessageKind::kSearch) || random.index(4) == 0) {
+        const double point[3] = {1, 2, 3};
+        Search message = search_of(point, static_cast<std::uint32_t>(random.index(4)),
+                                   random.index(3), random.unit());
+        message.table.of_table = random.index(2) == 0;
+        message.table.blocks = random.index(3);
+        message.table.has_patches = random.index(2) == 0;
+        message.dims += static_cast<std::uint32_t>(random.index(2));
+        size = message.header.bytes;
+        std::memcpy(bytes, &message, size);
+        if (random.index(2) == 0)
+          bytes[sizeof(Header) + random.index(size - sizeof(Header))] ^= 0x40;
       } else if (random.index(2) == 0) {
         FindTable message;
         start_message(&message);
@@ -590,9 +617,10 @@ TableKey key_of(std::uint32_t relation) {
 }
 
 /// Looks for a table; the answer is good until the next message.
-const FoundTable* find(Client& client, const TableKey& key) {
+const FoundTable* find(Client& client, const TableKey& key, std::uint32_t side = 0) {
   FindTable message;
   start_message(&message);
+  message.side = side;
   message.key = key;
   std::strcpy(message.path, "/proc/self/exe");  // which stays
   return client.say(message) ? client.hear<FoundTable>() : nullptr;
@@ -712,6 +740,120 @@ TEST(ServiceConversation, a_table_is_read_once_and_patched) {
   evict.relation = 0;
   ASSERT_TRUE(client.say(evict));
   EXPECT_EQ(client.hear<EvictedTables>()->tables, 3u);
+}
+
+// ---- Searches
+
+/// Sends it and hears the rows, of one message or several. Fails the test on an error.
+std::vector<FoundRow> search(Client& client, const Search& message,
+                             const std::vector<int>& files = {}) {
+  std::vector<FoundRow> rows;
+  const FoundRows* answer = nullptr;
+  EXPECT_TRUE(client.say_bytes(&message, message.header.bytes, files));
+  do {
+    answer = client.hear<FoundRows>();
+    EXPECT_TRUE(answer != nullptr && answer->status.ok())
+        << (answer != nullptr ? answer->status.message : "no answer");
+    if (answer == nullptr || !answer->status.ok()) break;
+    rows.insert(rows.end(), answer->rows, answer->rows + answer->count);
+  } while (answer->more);
+  return rows;
+}
+
+/// The rows that a search is to find, by brute force.
+std::vector<FoundRow> nearest_of(const Points& points, const double* point, std::uint64_t k,
+                                 double eps) {
+  std::vector<FoundRow> rows;
+  std::vector<double> buffer(points.dims());
+  for (std::uint64_t row = 0; row < points.rows(); ++row) {
+    const double* const x = points.row(row, buffer);
+    double squares = 0;
+    for (std::uint32_t d = 0; d < points.dims(); ++d)
+      squares += (x[d] - point[d]) * (x[d] - point[d]);
+    if (std::sqrt(squares) <= eps)
+      rows.push_back({static_cast<std::int64_t>(row), std::sqrt(squares)});
+  }
+  std::sort(rows.begin(), rows.end(), [](const FoundRow& a, const FoundRow& b) {
+    return a.distance != b.distance ? a.distance < b.distance : a.id < b.id;
+  });
+  rows.resize(std::min<std::size_t>(rows.size(), k));
+  return rows;
+}
+
+void expect_same(const std::vector<FoundRow>& found, const std::vector<FoundRow>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].id, expected[i].id);
+    EXPECT_EQ(found[i].distance, expected[i].distance);
+  }
+}
+
+TEST(ServiceConversation, a_table_is_searched_again_and_again) {
+  TestServer server;
+  const Points points = random_points(8, 6000);
+  const TableKey key = key_of(1);
+  const double asked[][2] = {{1, 2}, {10, 10}, {-50, 3}, {19.5, 0.25}};
+  Client client(server.path());
+  ASSERT_TRUE(client.greet());
+  for (int round = 0; round < 3; ++round) {
+    const FoundTable* const found = find(client, key, 1);
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found->version != 0, round > 0);
+    if (round > 0) close(client.take_file());
+    for (const double(&point)[2] : asked)
+      for (const auto& [k, eps] : {std::pair{10, 1e300}, std::pair{1, 3.0}, std::pair{5000, 1e300},
+                                   std::pair{6000, 0.5}}) {
+        Search message = search_of(point, 2, static_cast<std::uint64_t>(k), eps);
+        std::vector<TestRegion> regions;
+        const std::vector<BlockPatch> patches = {patch_of(0, 2000), patch_of(1, 4000)};
+        if (round == 0 && &point == asked && k == 10) {  // the first one brings the rows
+          add_rows(points.view(), &message.table, &regions);
+          message.table.of_table = message.table.has_patches = true;
+          message.table.blocks = message.table.patches = 2;
+          regions.emplace_back(patches.data(), patches.size() * sizeof(BlockPatch));
+        }
+        expect_same(search(client, message, files_of(regions)),
+                    nearest_of(points, point, static_cast<std::uint64_t>(k), eps));
+      }
+    LetGo message;
+    start_message(&message);
+    ASSERT_TRUE(client.say(message));
+  }
+}
+
+TEST(ServiceConversation, searches_that_no_client_sends_are_refused) {
+  TestServer server;
+  const double point[2] = {1, 2};
+  const auto is_refused = [&](const Search& message, bool finds) {
+    Client client(server.path());
+    EXPECT_TRUE(client.greet());
+    if (finds) {
+      EXPECT_NE(find(client, key_of(7), 1), nullptr);
+    }
+    EXPECT_TRUE(client.say_bytes(&message, message.header.bytes));
+    const FoundRows* const answer = client.hear<FoundRows>();
+    return answer != nullptr && !answer->status.ok() && answer->count == 0;
+  };
+  const Search message = search_of(point, 2, 3, 1);
+  EXPECT_TRUE(is_refused(message, false)) << "no table was looked for";
+  EXPECT_TRUE(is_refused(message, true)) << "the table has no rows";
+  Search wrong = message;
+  wrong.dims = 3;
+  EXPECT_TRUE(is_refused(wrong, true));
+  wrong = message;
+  wrong.scalar = static_cast<ScalarType>(9);
+  EXPECT_TRUE(is_refused(wrong, true));
+  wrong = message;
+  wrong.engine = static_cast<WantedEngine>(9);
+  EXPECT_TRUE(is_refused(wrong, true));
+  const JoinRequest pairs(Sides::two({}, {}), PointsWithin{Metric::kL2, 1}, Output::pairs());
+  wrong = message;
+  std::memcpy(wrong.request, static_cast<const void*>(&pairs), sizeof pairs);
+  EXPECT_TRUE(is_refused(wrong, true)) << "it is no search";
+  EXPECT_TRUE(matches_oracle(
+      Client(server.path()).run(make_request(random_points(1, 9), nullptr, Metric::kL2, 5)),
+      make_request(random_points(1, 9), nullptr, Metric::kL2, 5),
+      Oracle(random_points(1, 9), nullptr, Metric::kL2, 5)));
 }
 
 /// Points with scores, or boxes, with the ids of these ranges, which say what they are.

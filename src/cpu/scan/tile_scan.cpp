@@ -121,7 +121,36 @@ bool screen_groups(const Checkpoints& checkpoints, const PackedGroup& a, const P
   return found;
 }
 
+/// Most of the time goes by until the group's numbers come from memory.
+std::uint32_t screen_row(const Checkpoints& checkpoints, const PackedGroup& a,
+                         const PackedGroup& b) {
+  const Lanes lanes;
+  constexpr std::uint32_t kAll = kGroupPoints / kLanes;
+  Vector sum[kAll];
+  HWY_UNROLL(8) for (std::uint32_t v = 0; v < kAll; ++v) sum[v] = hn::Zero(lanes);
+  std::uint32_t possible = 0;
+  for (std::uint32_t checkpoint = 0, d = 0; checkpoint < checkpoints.count; ++checkpoint) {
+    for (; d < checkpoints.end[checkpoint]; ++d) {
+      const Vector row = hn::Set(lanes, a.values[std::size_t{d} * kGroupPoints]);
+      const float* const column = b.values + std::size_t{d} * kGroupPoints;
+      HWY_UNROLL(8) for (std::uint32_t v = 0; v < kAll; ++v) {
+        sum[v] = hn::MulAdd(row, hn::Load(lanes, column + v * kLanes), sum[v]);
+      }
+    }
+    const std::size_t at = std::size_t{checkpoint} * kGroupPoints;
+    possible = 0;
+    HWY_UNROLL(8) for (std::uint32_t v = 0; v < kAll; ++v) {
+      const Vector threshold = hn::Add(hn::Set(lanes, a.thresholds[at]),
+                                       hn::Load(lanes, b.thresholds + at + v * kLanes));
+      possible |= bits_of(lanes, hn::Ge(sum[v], threshold)) << (v * kLanes);
+    }
+    if (possible == 0) return 0;
+  }
+  return possible;
+}
+
 GroupScreen choose_screen() { return screen_groups; }
+RowScreen choose_screen_of_row() { return screen_row; }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace gpujoin::cpu
@@ -131,8 +160,10 @@ HWY_AFTER_NAMESPACE();
 namespace gpujoin::cpu {
 
 HWY_EXPORT(choose_screen);
+HWY_EXPORT(choose_screen_of_row);
 
 GroupScreen choose_group_screen() { return HWY_DYNAMIC_DISPATCH(choose_screen)(); }
+RowScreen choose_row_screen() { return HWY_DYNAMIC_DISPATCH(choose_screen_of_row)(); }
 
 }  // namespace gpujoin::cpu
 #endif  // HWY_ONCE

@@ -47,4 +47,11 @@ using GroupScreen = bool (*)(const Checkpoints& checkpoints, const PackedGroup& 
 
 GroupScreen choose_group_screen();
 
+/// Screens the first point of one group against another group. Bit j: the pair with its point j is
+/// possible.
+using RowScreen = std::uint32_t (*)(const Checkpoints& checkpoints, const PackedGroup& a,
+                                    const PackedGroup& b);
+
+RowScreen choose_row_screen();
+
 }  // namespace gpujoin::cpu

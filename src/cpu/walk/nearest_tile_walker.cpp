@@ -56,13 +56,30 @@ NearestTileWalker::NearestTileWalker(const NearestTilePlan& plan, MemoryBudget& 
 }
 
 void NearestTileWalker::walk(std::uint32_t tile) {
+  search(tile, 0, 1);
+  write_all();
+}
+
+void NearestTileWalker::search(std::uint32_t tile, std::uint32_t share, std::uint32_t shares) {
   progress_.begin();
   start(tile);
   order_visits();
-  for (const Visit& visit : visits_) {
-    if (visit.gap > most_reach()) break;
-    look_at(visit.tile);
+  for (std::size_t at = share; at < visits_.size(); at += shares) {
+    if (visits_[at].gap > most_reach()) break;
+    look_at(visits_[at].tile);
   }
+  progress_.report();
+}
+
+void NearestTileWalker::absorb(NearestTileWalker& other) {
+  for (std::uint32_t place = 0; place < places_; ++place) {
+    NearestList& from = other.lists_[place];
+    for (std::uint64_t i = 0; i < from.size(); ++i) add(place, from.begin()[i]);
+  }
+}
+
+void NearestTileWalker::write_all() {
+  progress_.begin();
   for (std::uint32_t place = 0; place < places_; ++place) write(place);
   progress_.report();
   writer_.serve_caller();
@@ -104,24 +121,32 @@ void NearestTileWalker::order_visits() {
 double NearestTileWalker::most_reach() const { return *std::max_element(reach_, reach_ + places_); }
 
 void NearestTileWalker::look_at(std::uint32_t tile) {
-  const NearestTiles &left = *plan_.left, &right = *plan_.right;
+  const NearestTiles& right = *plan_.right;
   const std::uint32_t first = tile * NearestTiles::kTileGroups;
   const std::uint32_t end = std::min(right.groups(), first + NearestTiles::kTileGroups);
   const std::uint32_t row_groups = (places_ + kGroupPoints - 1) / kGroupPoints;
-  const std::size_t stride = std::size_t{plan_.frame->checkpoints.count + 1} * kGroupPoints;
-  GroupPairs pairs;
   // A group of columns stays in the cache while all rows pass it.
   for (std::uint32_t group = first; group < end; ++group) {
     pool_.throw_if_stopped();
-    for (std::uint32_t row_group = 0; row_group < row_groups; ++row_group) {
-      PackedGroup rows = left.group(std::size_t{tile_} * NearestTiles::kTileGroups + row_group);
-      rows.thresholds = thresholds_.data() + row_group * stride;
-      if (!plan_.screen(plan_.frame->checkpoints, rows, right.group(group), &pairs)) continue;
-      for (std::uint32_t i = 0; i < kGroupPoints; ++i)
-        if (pairs.possible[i] != 0) select(row_group * kGroupPoints + i, group, pairs.possible[i]);
-    }
+    for (std::uint32_t row_group = 0; row_group < row_groups; ++row_group) screen(row_group, group);
     progress_.candidates += std::uint64_t{places_} * right.group_size(group);
   }
+}
+
+void NearestTileWalker::screen(std::uint32_t row_group, std::uint32_t group) {
+  const std::size_t stride = std::size_t{plan_.frame->checkpoints.count + 1} * kGroupPoints;
+  PackedGroup rows = plan_.left->group(std::size_t{tile_} * NearestTiles::kTileGroups + row_group);
+  rows.thresholds = thresholds_.data() + row_group * stride;
+  const PackedGroup columns = plan_.right->group(group);
+  if (places_ == 1) {
+    const std::uint32_t possible = plan_.row_screen(plan_.frame->checkpoints, rows, columns);
+    if (possible != 0) select(0, group, possible);
+    return;
+  }
+  GroupPairs pairs;
+  if (!plan_.screen(plan_.frame->checkpoints, rows, columns, &pairs)) return;
+  for (std::uint32_t i = 0; i < kGroupPoints; ++i)
+    if (pairs.possible[i] != 0) select(row_group * kGroupPoints + i, group, pairs.possible[i]);
 }
 
 /// Takes the points of a right group that the screen lets pass and that the sums do, too.
@@ -139,14 +164,17 @@ void NearestTileWalker::select(std::uint32_t place, std::uint32_t group, std::ui
   double sums[kGroupPoints];
   scan_.squares(point(*plan_.left_indexed, left.rows[position]), rows, count, plan_.frame->dims,
                 sums);
-  NearestList& list = lists_[place];
   bool narrows = false;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (sums[i] > near_[place]) continue;
-    if (list.is_full()) make_room(place);
-    narrows |= list.add({sums[i], positions[i]});
-  }
-  if (narrows) set_bound(place, plan_.bounds.of_sum(list.bound()));
+  for (std::uint32_t i = 0; i < count; ++i) narrows |= add(place, {sums[i], positions[i]});
+  if (narrows) set_bound(place, plan_.bounds.of_sum(lists_[place].bound()));
+}
+
+/// Returns whether it is time to take the bound.
+bool NearestTileWalker::add(std::uint32_t place, Neighbor found) {
+  if (found.raw > near_[place]) return false;
+  NearestList& list = lists_[place];
+  if (list.is_full()) make_room(place);
+  return list.add(found);
 }
 
 void NearestTileWalker::set_bound(std::uint32_t place, NearestBound bound) {

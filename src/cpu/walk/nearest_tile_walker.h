@@ -29,6 +29,7 @@ struct NearestTilePlan {
   double most_raw;      ///< Threshold::raw of eps
   std::uint64_t k;
   GroupScreen screen;
+  RowScreen row_screen;
 };
 
 /// Right tiles come in the order of how near they may lie. Each left point has a radius, which
@@ -41,6 +42,11 @@ class NearestTileWalker {
 
   /// Writes the neighbours of the points of a left tile.
   void walk(std::uint32_t tile);
+  /// Looks for them in a share of the right tiles, of so many; absorb() puts shares together, and
+  /// write_all() writes them.
+  void search(std::uint32_t tile, std::uint32_t share, std::uint32_t shares);
+  void absorb(NearestTileWalker& other);
+  void write_all();
   void finish() { writer_.flush(); }
   WalkProgress& progress() { return progress_; }
 
@@ -58,7 +64,9 @@ class NearestTileWalker {
   void start(std::uint32_t tile);
   void order_visits();
   void look_at(std::uint32_t tile);
+  void screen(std::uint32_t row_group, std::uint32_t group);
   void select(std::uint32_t place, std::uint32_t group, std::uint32_t possible);
+  bool add(std::uint32_t place, Neighbor found);
   void set_bound(std::uint32_t place, NearestBound bound);
   void make_room(std::uint32_t place);
   std::uint64_t decide(std::uint32_t place);

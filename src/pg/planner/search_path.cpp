@@ -3,6 +3,7 @@
 // plans what stands above them, so that they serve subqueries, LATERAL, windows and loops.
 #include "pg/executor/custom_scan.h"
 #include "pg/executor/search_node.h"
+#include "pg/planner/conditions.h"
 #include "pg/planner/implied_distance.h"
 #include "pg/planner/pair_cost.h"
 #include "pg/planner/safe_expression.h"
@@ -76,6 +77,14 @@ bool is_column(const RelOptInfo* rel, const Expr* value) {
          reinterpret_cast<const Var*>(node)->varattno > 0;
 }
 
+/// Whether the radius may be one that engines take, as far as it is known.
+bool may_bound(const SimilarityClause& radius) {
+  if (!IsA(radius.eps, Const)) return true;
+  const auto* const eps = reinterpret_cast<const Const*>(radius.eps);
+  return !eps->constisnull &&
+         eps_band(radius.test, DatumGetFloat8(eps->constvalue), 1).engine_serves;
+}
+
 /// Sets *radius if the condition bounds a distance of the table's column and a value of `outer`, or
 /// of no row where that is empty.
 bool match_radius(PlannerInfo* root, const RelOptInfo* rel, const RestrictInfo* info, Relids outer,
@@ -83,7 +92,7 @@ bool match_radius(PlannerInfo* root, const RelOptInfo* rel, const RestrictInfo* 
   return !info->pseudoconstant && info->security_level <= rel->baserestrict_min_security &&
          implied_distance(info->clause, radius) && is_searchable(radius->test) &&
          radius->with == NIL && bind_to_sides(root, outer, rel->relids, radius) &&
-         !has_row_radii(*radius) && is_column(rel, radius->right);
+         !has_row_radii(*radius) && is_column(rel, radius->right) && may_bound(*radius);
 }
 
 /// The expression of the table that a query is to be sorted by, nearest first; null: another one.
@@ -234,12 +243,11 @@ void add_search(PlannerInfo* root, RelOptInfo* rel, const Path* scan, const Sear
   add_path(rel, base);
 }
 
-/// The share of rows within a radius. What PostgreSQL does not know is taken for few: a search that
-/// finds many ends soon, and all rows are scanned.
-Selectivity share_within(PlannerInfo* root, const RelOptInfo* rel, RestrictInfo* info) {
-  const Selectivity known =
-      clause_selectivity(root, reinterpret_cast<Node*>(info), 0, JOIN_INNER, nullptr);
-  return known < kUnknownShare ? known : fmin(known, kDefaultNeighbors / rel->tuples);
+/// The share of rows within a radius, as it was estimated before. What nobody knows is taken for
+/// few: a search that finds many ends soon, and all rows are scanned.
+Selectivity share_within(const RelOptInfo* rel, const RestrictInfo* info) {
+  const Selectivity few = kDefaultNeighbors / rel->tuples;
+  return info->norm_selec >= 0 && info->norm_selec < kUnknownShare ? info->norm_selec : few;
 }
 
 /// The clause of the same search with a radius, where the table's own conditions have one about the
@@ -253,7 +261,7 @@ void add_radius(PlannerInfo* root, const RelOptInfo* rel, SearchClause* clause) 
         (is_ordered(*clause) && !are_alike(radius, clause->distance)))
       continue;
     clause->radius = radius;
-    clause->share = share_within(root, rel, info);
+    clause->share = share_within(rel, info);
     return;
   }
 }
@@ -267,7 +275,8 @@ void add_parameterized(PlannerInfo* root, RelOptInfo* rel, const Path* scan) {
     SearchClause clause = {};
     clause.outer = bms_difference(info->clause_relids, rel->relids);
     if (!match_radius(root, rel, info, clause.outer, &clause.radius)) continue;
-    clause.share = share_within(root, rel, info);
+    conditions_of(root);  // which know what share of pairs they leave
+    clause.share = share_within(rel, info);
     add_search(root, rel, scan, clause);
   }
 }
