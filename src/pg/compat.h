@@ -176,6 +176,17 @@ inline bool is_ascending(const PathKey* key) {
 #endif
 }
 
+/// The members of a class of equal values that may be of a relation; a partition has its own.
+inline const List* members_of([[maybe_unused]] const RelOptInfo* relation,
+                              const EquivalenceClass* values) {
+#if PG_VERSION_NUM >= 180000
+  const auto number = static_cast<int>(relation->relid);
+  if (IS_OTHER_REL(relation))
+    return number < values->ec_childmembers_size ? values->ec_childmembers[number] : NIL;
+#endif
+  return values->ec_members;
+}
+
 /// Whether a setting speaks against the path; until PostgreSQL 18 its cost does.
 inline bool is_disabled([[maybe_unused]] const Path* path) {
 #if PG_VERSION_NUM >= 180000
@@ -272,18 +283,17 @@ inline bool is_owner_of_table(Oid table, Oid role) {
 #endif
 }
 
-/// Begins to sort rows by their first column, NULLs last, with work_mem; with a `bound` only so
-/// many come.
-inline Tuplesortstate* begin_sort(TupleDesc columns, Oid less, std::uint64_t bound) {
+/// Begins to sort rows by their first column with work_mem; with a `bound` only so many come.
+inline Tuplesortstate* begin_sort(TupleDesc columns, Oid order, bool nulls_first,
+                                  std::uint64_t bound) {
   AttrNumber column = 1;
   Oid collation = InvalidOid;
-  bool nulls_first = false;
 #if PG_VERSION_NUM >= 150000
   const int options = bound > 0 ? TUPLESORT_ALLOWBOUNDED : TUPLESORT_NONE;
 #else
   const bool options = false;  // no random access
 #endif
-  Tuplesortstate* const sort = tuplesort_begin_heap(columns, 1, &column, &less, &collation,
+  Tuplesortstate* const sort = tuplesort_begin_heap(columns, 1, &column, &order, &collation,
                                                     &nulls_first, work_mem, nullptr, options);
   if (bound > 0) tuplesort_set_bound(sort, static_cast<int64>(bound));
   return sort;

@@ -40,7 +40,9 @@ class Search(Query):
 
     def distance_from(self, value):
         distance = self.kind.distance(self.kind.operand('a'), value)
-        return self.rng.choice(['{}'] * 8 + ['({}) * 2', '1 + ({})']).format(distance)
+        order, self.way = self.rng.choice([('{}', '')] * 8 + [('({}) * 2', ''), ('1 + ({})', ''), ('1 - ({})', ' DESC'), ('-({}) * 3', ' DESC NULLS LAST'),
+                                                              ('{}', ' NULLS FIRST'), ('{}', ' DESC')])
+        return order.format(distance)
 
     def table(self):
         return self.rng.choice(self.schema.tables).name
@@ -60,13 +62,13 @@ class Search(Query):
         value = self.one_value()
         limit = self.limit() if self.rng.random() < 0.8 else Limit(f' FETCH FIRST {self.rng.randint(1, 9)} ROWS WITH TIES')
         return Part(f'SELECT {self.distance_from(value)} AS c0, a.id FROM {self.table()} a', self.where(value, self.rng.random() < 0.3),
-                    ' ORDER BY c0', limit)
+                    ' ORDER BY c0' + self.way, limit)
 
     def first_of_all(self):
         """Further keys decide among equal distances."""
         value = self.one_value()
         return Part(f'SELECT a.id AS c0 FROM {self.table()} a', self.where(value, self.rng.random() < 0.3),
-                    f' ORDER BY {self.distance_from(value)}, a.id', self.most())
+                    f' ORDER BY {self.distance_from(value)}{self.way}, a.id', self.most())
 
     def counted(self):
         o = self.kind.operand('o')
@@ -84,19 +86,19 @@ class Search(Query):
 
     def each_first(self):
         o = self.kind.operand('o')
-        inner = Part(f'SELECT {self.distance_from(o)} AS d FROM {self.table()} a', self.where(o, self.rng.random() < 0.3), ' ORDER BY 1' + self.most())
+        inner = Part(f'SELECT {self.distance_from(o)} AS d FROM {self.table()} a', self.where(o, self.rng.random() < 0.3), ' ORDER BY 1' + self.way + self.most())
         if self.rng.random() < 0.4:
             inner = Part('SELECT count(d) AS d FROM (', inner, ') f')
         return Part(f'SELECT o.id AS c0, s.d FROM {self.around} o LEFT JOIN LATERAL (', inner, ') s ON true')
 
     def each_array(self):
         o = self.kind.operand('o')
-        return Part(f'SELECT o.id AS c0, ARRAY(SELECT {self.distance_from(o)} FROM {self.table()} a', self.where(o, self.rng.random() < 0.3), ' ORDER BY 1',
+        return Part(f'SELECT o.id AS c0, ARRAY(SELECT {self.distance_from(o)} FROM {self.table()} a', self.where(o, self.rng.random() < 0.3), ' ORDER BY 1' + self.way,
                     self.most(), f') AS c1 FROM {self.around} o')
 
     def nearest_of_each(self):
         o = self.kind.operand('o')
-        return Part(f'SELECT o.id AS c0, (SELECT a.id FROM {self.table()} a', self.where(o, False), f' ORDER BY {self.distance_from(o)}, a.id',
+        return Part(f'SELECT o.id AS c0, (SELECT a.id FROM {self.table()} a', self.where(o, False), f' ORDER BY {self.distance_from(o)}{self.way}, a.id',
                     f' LIMIT 1) AS c1 FROM {self.around} o')
 
     def ranks(self):

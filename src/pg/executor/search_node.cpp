@@ -85,6 +85,7 @@ struct SearchNode {
 };
 
 constexpr std::uint64_t kTimesMore = 8;
+constexpr Oid kFloat8Greater = 674;  // the operator, which has no name in PostgreSQL's headers
 
 SearchNode* from_state(CustomScanState* state) { return reinterpret_cast<SearchNode*>(state); }
 
@@ -230,7 +231,9 @@ void sort_rows(SearchNode* node, std::uint64_t bound) {
     node->sorted_slot = ExecInitExtraTupleSlot(state, sorted_columns(), &TTSOpsMinimalTuple);
   end_sort(node);
   const MemoryContext caller = MemoryContextSwitchTo(state->es_query_cxt);
-  node->sorted = begin_sort(node->sorted_slot->tts_tupleDescriptor, Float8LessOperator, bound);
+  node->sorted = begin_sort(node->sorted_slot->tts_tupleDescriptor,
+                            node->plan.descending ? kFloat8Greater : Float8LessOperator,
+                            node->plan.nulls_first, bound);
   MemoryContextSwitchTo(caller);
   node->bound = bound;
   std::sort(node->came, node->came + node->came_count);
@@ -305,6 +308,7 @@ bool take_all(SearchNode* node) {
   return true;
 }
 
+/// The distance by which rows are ordered, or its negative: the smallest comes first.
 double measure(SearchNode* node, std::int64_t number) {
   ExprContext* const expressions = expressions_of(node);
   ResetExprContext(expressions);
@@ -312,7 +316,8 @@ double measure(SearchNode* node, std::int64_t number) {
   bool is_null;
   const Datum distance = evaluate(node, node->distance, &is_null);
   ++node->report.measured;
-  return is_null ? NAN : DatumGetFloat8(distance);
+  if (is_null) return NAN;
+  return node->plan.descending ? -DatumGetFloat8(distance) : DatumGetFloat8(distance);
 }
 
 /// The rows from node->next on whose order the engine's distances leave open, up to *end. False:
@@ -321,7 +326,7 @@ bool find_group(const SearchNode* node, std::uint64_t* end) {
   const service::FoundRow* const rows = node->search->rows;
   const std::uint64_t begin = node->next, count = node->search->count;
   *end = begin + 1;
-  if (is_exact(node->plan.test) && !node->plan.test.open) return true;
+  if (is_exact(node->plan.test)) return true;
   double beyond = surely_beyond(node->plan.test, rows[begin].distance, node->point.dims);
   for (; *end < count && rows[*end].distance <= beyond; ++*end)
     if (rows[*end].distance > rows[*end - 1].distance)
@@ -486,13 +491,14 @@ void end(CustomScanState* state) {
 }
 
 void explain_expression(const SearchNode* node, const char* label, Expr* expression,
-                        List* ancestors, ExplainState* es) {
+                        const char* after, List* ancestors, ExplainState* es) {
   if (expression == nullptr) return;
   Plan* const plan = node->css.ss.ps.plan;
   List* const context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
   const bool prefix = es->verbose || list_length(es->rtable) > 1;
-  ExplainPropertyText(
-      label, deparse_expression(reinterpret_cast<Node*>(expression), context, prefix, false), es);
+  const char* const text =
+      deparse_expression(reinterpret_cast<Node*>(expression), context, prefix, false);
+  ExplainPropertyText(label, psprintf("%s%s", text, after), es);
 }
 
 /// CustomExecMethods::ExplainCustomScan.
@@ -505,9 +511,10 @@ void explain(CustomScanState* state, List* ancestors, ExplainState* es) {
                       : !node->plan.bounded ? "Nearest Rows"
                                             : "Nearest Rows Within a Radius",
                       es);
-  explain_expression(node, "Order By", expressions.distance, ancestors, es);
-  explain_expression(node, "Radius", expressions.eps, ancestors, es);
-  if (is_detailed(es)) explain_expression(node, "Value", expressions.value, ancestors, es);
+  explain_expression(node, "Order By", expressions.distance, node->plan.descending ? " DESC" : "",
+                     ancestors, es);
+  explain_expression(node, "Radius", expressions.eps, "", ancestors, es);
+  if (is_detailed(es)) explain_expression(node, "Value", expressions.value, "", ancestors, es);
   ExplainPropertyText("Index", node->plan.kept ? "kept" : "built when searched again", es);
   if (!es->analyze) return;
   const SearchReport& report = node->report;

@@ -20,8 +20,10 @@ struct SearchPlan {
   SimilarityTest test;    ///< of the distance that rows are ordered by, else of the radius
   SimilarityTest radius;  ///< of the same values
   AttrNumber attribute;   ///< of the table, whose values are compared
-  bool ordered;           ///< rows come in the order of their distance
-  bool bounded;           ///< and up to a radius
+  bool ordered;           ///< rows come in the order of their distance, or of what rises with it
+  bool descending;        ///< by what falls as the distance rises, the largest first
+  bool nulls_first;       ///< rows without a distance come first; otherwise last
+  bool bounded;           ///< up to a radius
   bool kept;              ///< the service had the table when the query was planned
   bool at_once;           ///< the first search is worth reading it, too
   bool drops_errors;      ///< of the value and the radius: PostgreSQL might not compute them
@@ -33,7 +35,7 @@ struct SearchPlan {
 struct SearchExpressions {
   Expr* value;     ///< whose neighbours are looked for, of no row of the table
   Expr* eps;       ///< float8; null: no radius
-  Expr* distance;  ///< float8 over the table's row; null: in any order
+  Expr* distance;  ///< float8 over the table's row, by which rows are ordered; null: they are not
 };
 
 /// Makes the plan that CustomScanMethods know; PostgreSQL copies both parts.

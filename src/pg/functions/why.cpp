@@ -46,7 +46,9 @@ Datum tuple_of(TupleDesc description, const SeenDistance& distance) {
   add_text(&row, distance.relations);
   add_text(&row, distance.condition);
   add(&row, BoolGetDatum(distance.served));
-  const RefusalWords words = distance.served ? RefusalWords{"", ""} : words_of(distance.refusal);
+  const RefusalWords words = distance.searched ? RefusalWords{"served by search", ""}
+                             : distance.served ? RefusalWords{"", ""}
+                                               : words_of(distance.refusal);
   add_text(&row, words.reason);
   add_text(&row, words.hint);
   return make_tuple(description, &row);

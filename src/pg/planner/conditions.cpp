@@ -161,6 +161,11 @@ void note_refusal(PlannerInfo* root, const RestrictInfo* info, Refusal refusal) 
   if (condition != nullptr) condition->refusal = std::max(condition->refusal, refusal);
 }
 
+void note_served(PlannerInfo* root, const RestrictInfo* info) {
+  auto* const condition = const_cast<DistanceCondition*>(find(conditions_of(root), info));
+  if (condition != nullptr) condition->served = true;
+}
+
 void note_served(PlannerInfo* root, const RelOptInfo* join) {
   const Relids joined = IS_OTHER_REL(join) ? join->top_parent_relids : join->relids;
   const List* const conditions = conditions_of(root);

@@ -26,6 +26,9 @@ bool find_condition(PlannerInfo* root, const RelOptInfo* join, const RestrictInf
 /// Notes why a join does not serve the condition, unless another one came nearer to it.
 void note_refusal(PlannerInfo* root, const RestrictInfo* info, Refusal refusal);
 
+/// Notes that a plan searches a table for the rows of another one by this condition.
+void note_served(PlannerInfo* root, const RestrictInfo* info);
+
 /// Notes that a plan of the node joins these relations, with all conditions about them.
 void note_served(PlannerInfo* root, const RelOptInfo* join);
 

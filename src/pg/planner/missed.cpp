@@ -142,10 +142,20 @@ bool are_enough(const Sightings& seen, Relids relations) {
   return pairs_of(seen.root, relations) >= seen.least;
 }
 
+/// Whether searches of its one table serve it.
+bool is_searched(const Sightings& seen, Relids relations) {
+  return bms_membership(relations) == BMS_SINGLETON &&
+         bms_overlap(planning_of(seen.root)->searched, relations);
+}
+
 void add(Sightings* seen, Expr* shown, Relids relations, bool served, Refusal refusal) {
   if (!are_enough(*seen, relations)) return;
   auto* const distance = static_cast<SeenDistance*>(palloc(sizeof(SeenDistance)));
-  *distance = {names_of(seen->root, relations), in_sql(seen->root, shown), served,
+  const bool searched = is_searched(*seen, relations);
+  *distance = {names_of(seen->root, relations),
+               in_sql(seen->root, shown),
+               served || searched,
+               searched,
                customscan_enabled() ? refusal : Refusal::kDisabled,
                pairs_of(seen->root, relations)};
   seen->distances = lappend(seen->distances, distance);

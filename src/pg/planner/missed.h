@@ -11,7 +11,8 @@ struct SeenDistance {
   const char* relations;  ///< as the query names them, between commas
   const char* condition;  ///< in SQL, or the distance where no condition bounds it
   bool served;
-  Refusal refusal;  ///< where it is not
+  bool searched;    ///< by searches of a table
+  Refusal refusal;  ///< where it is not served
   double pairs;     ///< of rows that the relations' own conditions leave
 };
 

@@ -21,6 +21,7 @@ struct Planning {
   Relids joined;         ///< relations that a plan of the node joins, all such plans together
   Refusal nearest;  ///< why no node finds the nearest rows of the query, which is one in LATERAL
   bool ranked;      ///< one does
+  Relids searched;  ///< tables that a plan of GpuSimilarityScan searches, partitions by the whole
   Planning* next;
 };
 

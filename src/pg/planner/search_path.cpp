@@ -6,6 +6,7 @@
 #include "pg/planner/conditions.h"
 #include "pg/planner/implied_distance.h"
 #include "pg/planner/pair_cost.h"
+#include "pg/planner/planning.h"
 #include "pg/planner/safe_expression.h"
 #include "pg/reading/column_sample.h"
 #include "pg/reading/kept_side.h"
@@ -40,8 +41,9 @@ struct SearchClause {
   SimilarityClause distance;  ///< rows are ordered by it; without a test: they are not
   SimilarityClause radius;    ///< likewise
   const PathKey* order;
-  Selectivity share;  ///< of the table's rows, within the radius
-  Relids outer;       ///< relations whose rows the value and the radius come from
+  Selectivity share;         ///< of the table's rows, within the radius
+  Relids outer;              ///< relations whose rows the value and the radius come from
+  const RestrictInfo* info;  ///< the condition that compares them; null: there are none
 };
 
 bool is_ordered(const SearchClause& clause) { return clause.order != nullptr; }
@@ -95,28 +97,47 @@ bool match_radius(PlannerInfo* root, const RelOptInfo* rel, const RestrictInfo* 
          !has_row_radii(*radius) && is_column(rel, radius->right) && may_bound(*radius);
 }
 
-/// The expression of the table that a query is to be sorted by, nearest first; null: another one.
-Expr* sorted_expression(const PlannerInfo* root, const RelOptInfo* rel, const PathKey** key) {
-  if (root->query_pathkeys == NIL) return nullptr;
-  *key = linitial_node(PathKey, root->query_pathkeys);
-  if (!is_ascending(*key) || (*key)->pk_nulls_first) return nullptr;
+/// What a query is to be sorted by, of the table's columns; null: it is something else.
+Expr* sorted_expression(const RelOptInfo* rel, const PathKey* key) {
   ListCell* cell;
-  foreach (cell, (*key)->pk_eclass->ec_members) {
+  foreach (cell, members_of(rel, key->pk_eclass)) {
     const auto* const member = lfirst_node(EquivalenceMember, cell);
-    if (!member->em_is_child && bms_equal(member->em_relids, rel->relids)) return member->em_expr;
+    if (bms_equal(member->em_relids, rel->relids)) return member->em_expr;
   }
   return nullptr;
 }
 
+/// Sets the clause's distance to the one that the expression is, or rises with, or with `falls`
+/// falls with.
+bool match_ranked(PlannerInfo* root, Expr* expression, bool falls, Relids rel,
+                  SimilarityClause* distance) {
+  if (!falls && match_distance(root, expression, nullptr, rel, distance)) return true;
+  Expr* const measured = distance_below(expression, falls);
+  if (measured == nullptr || !match_distance(root, measured, nullptr, rel, distance) ||
+      has_form(*distance->test.type, ValueForm::kMiddle))
+    return false;
+  distance->condition = expression;
+  distance->test.open = true;
+  return true;
+}
+
+/// Sets the clause's order to what the query is to be sorted by, where that is a distance.
 bool match_order(PlannerInfo* root, const RelOptInfo* rel, SearchClause* clause) {
-  const PathKey* key;
-  Expr* const expression = sorted_expression(root, rel, &key);
-  if (expression == nullptr || IsA(expression, Var) || root->qual_security_level > 0 ||
-      !match_distance(root, expression, nullptr, rel->relids, &clause->distance) ||
+  if (root->query_pathkeys == NIL || root->qual_security_level > 0) return false;
+  const auto* const key = linitial_node(PathKey, root->query_pathkeys);
+  Expr* const expression = sorted_expression(rel, key);
+  if (expression == nullptr || IsA(expression, Var) ||
+      !match_ranked(root, expression, !is_ascending(key), rel->relids, &clause->distance) ||
       !is_searchable(clause->distance.test) || !is_column(rel, clause->distance.right))
     return false;
   clause->order = key;
   return true;
+}
+
+/// Whether rows without a distance, which a search does not find, are not wanted first.
+bool have_distances(PlannerInfo* root, const RelOptInfo* rel, const SearchClause& clause) {
+  return !clause.order->pk_nulls_first || is_bounded(clause) ||
+         is_never_null(root, rel, reinterpret_cast<const Var*>(clause.distance.right)->varattno);
 }
 
 /// Whether both compare the same values in the same way.
@@ -211,9 +232,9 @@ bool can_compute(PlannerInfo* root, const RelOptInfo* rel, const SearchClause& c
       list_make2(values_of(clause).left, is_bounded(clause) ? clause.radius.eps : nullptr));
   *drops_errors = false;
   if (cannot_raise(root, computed)) return true;
+  if (clause.outer != nullptr) return false;  // PostgreSQL's estimate of the rows might raise them
   *drops_errors = can_drop_errors(root, computed);
-  const int conditions = list_length(rel->baserestrictinfo) + (clause.outer != nullptr ? 1 : 0);
-  return *drops_errors || conditions == (is_bounded(clause) ? 1 : 0);
+  return *drops_errors || list_length(rel->baserestrictinfo) == (is_bounded(clause) ? 1 : 0);
 }
 
 void add_search(PlannerInfo* root, RelOptInfo* rel, const Path* scan, const SearchClause& clause) {
@@ -274,6 +295,7 @@ void add_parameterized(PlannerInfo* root, RelOptInfo* rel, const Path* scan) {
     if (!join_clause_is_movable_to(info, rel)) continue;
     SearchClause clause = {};
     clause.outer = bms_difference(info->clause_relids, rel->relids);
+    clause.info = info;
     if (!match_radius(root, rel, info, clause.outer, &clause.radius)) continue;
     conditions_of(root);  // which know what share of pairs they leave
     clause.share = share_within(rel, info);
@@ -296,9 +318,19 @@ void offer_search(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTblEntry* 
   SearchClause order = {};
   if (match_order(root, rel, &order)) {
     add_radius(root, rel, &order);
-    add_search(root, rel, scan, order);
+    if (have_distances(root, rel, order)) add_search(root, rel, scan, order);
   }
   add_parameterized(root, rel, scan);
+}
+
+/// Notes for gpu_why() what is searched.
+void note_search(PlannerInfo* root, const RelOptInfo* rel, const SearchClause& clause) {
+  if (clause.info != nullptr) note_served(root, clause.info);
+  Planning* const planning = planning_of(root);
+  const MemoryContext caller = MemoryContextSwitchTo(root->planner_cxt);
+  planning->searched =
+      bms_add_members(planning->searched, IS_OTHER_REL(rel) ? rel->top_parent_relids : rel->relids);
+  MemoryContextSwitchTo(caller);
 }
 
 /// CustomPathMethods::PlanCustomPath.
@@ -307,11 +339,14 @@ Plan* plan_search(PlannerInfo* root, RelOptInfo* rel, CustomPath* custom, List* 
   const auto* const path = reinterpret_cast<const SearchPath*>(custom);
   const SearchClause& clause = path->clause;
   const SimilarityClause& values = values_of(clause);
+  note_search(root, rel, clause);
   SearchPlan plan = {};
   plan.test = values.test;
   plan.radius = is_bounded(clause) ? clause.radius.test : values.test;
   plan.attribute = reinterpret_cast<const Var*>(values.right)->varattno;
   plan.ordered = is_ordered(clause);
+  plan.descending = plan.ordered && !is_ascending(clause.order);
+  plan.nulls_first = plan.ordered && clause.order->pk_nulls_first;
   plan.bounded = is_bounded(clause);
   plan.kept = path->kept;
   plan.at_once = path->kept || prefers_node();
