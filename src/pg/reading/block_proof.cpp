@@ -77,9 +77,10 @@ MapReading read_map(const HeapBlocks& heap, const KeptBlocks& kept) {
   return map;
 }
 
-BlockNumber next_unproven(const HeapBlocks& heap, const MapReading& map, BlockNumber block) {
+BlockNumber next_unproven(const MapReading& map, BlockNumber block, BlockNumber end) {
+  const std::uint64_t known = std::min<std::uint64_t>(map.known, end);
   std::uint64_t at = block;
-  while (at < map.known) {
+  while (at < known) {
     const std::uint64_t shift = at % kWordBlocks * BITS_PER_HEAPBLOCK;
     const std::uint64_t unproven = (~map.words[at / kWordBlocks] & kAllVisibleBits) >> shift;
     if (unproven != 0) {
@@ -89,10 +90,8 @@ BlockNumber next_unproven(const HeapBlocks& heap, const MapReading& map, BlockNu
     at = (at / kWordBlocks + 1) * kWordBlocks;
   }
   // The last word may go beyond the blocks that are kept, and its bits there prove nothing.
-  return static_cast<BlockNumber>(
-      at < map.known
-          ? at
-          : std::min<std::uint64_t>(std::max<std::uint64_t>(block, map.known), heap.count));
+  if (at >= known) at = std::max<std::uint64_t>(block, known);
+  return static_cast<BlockNumber>(std::min<std::uint64_t>(at, end));
 }
 
 }  // namespace gpujoin

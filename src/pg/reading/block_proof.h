@@ -39,9 +39,9 @@ inline std::uint64_t proof_bytes(std::uint64_t map_pages, std::uint64_t blocks) 
 /// other pages. Before the blocks: see block_proof.cpp.
 MapReading read_map(const HeapBlocks& heap, const KeptBlocks& kept);
 
-/// The first block from `block` on for whose rows the map does not vouch; heap.count: there is
-/// none.
-BlockNumber next_unproven(const HeapBlocks& heap, const MapReading& map, BlockNumber block);
+/// The first block from `block` on for whose rows the map does not vouch; `end`: there is none
+/// before it.
+BlockNumber next_unproven(const MapReading& map, BlockNumber block, BlockNumber end);
 
 /// Whether what is kept of a block serves no snapshot any more that finds the block's LSN to be
 /// that of `now`: rows that were read in its place may replace it.

@@ -30,8 +30,8 @@ void read_block_range(const HeapBlocks& heap, const KeptBlocks& kept, const MapR
                       MemoryContext scratch, const Row& row, BlockPatches* read) {
   const MemoryContext context = CurrentMemoryContext;
   SeenTuples seen;
-  for (BlockNumber block = next_unproven(heap, map, first); block < end;
-       block = next_unproven(heap, map, block + 1)) {
+  for (BlockNumber block = next_unproven(map, first, end); block < end;
+       block = next_unproven(map, block + 1, end)) {
     const service::BlockProof* const old = block < kept.count ? &kept.blocks[block] : nullptr;
     service::BlockPatch patch = {};
     if (!visit_block(heap, block, old, &seen, &patch.proof)) continue;

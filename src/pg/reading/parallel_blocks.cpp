@@ -370,8 +370,8 @@ RangeReader* make_reader(shm_toc* toc, const KeptBlocks* kept, const MapReading*
 BlockNumber count_unread(const HeapBlocks& heap, const KeptBlocks& kept, const MapReading& map) {
   if (kept.count == 0) return heap.count;
   BlockNumber unread = 0;
-  for (BlockNumber block = next_unproven(heap, map, 0); block < heap.count;
-       block = next_unproven(heap, map, block + 1))
+  for (BlockNumber block = next_unproven(map, 0, heap.count); block < heap.count;
+       block = next_unproven(map, block + 1, heap.count))
     unread +=
         block >= kept.count || kept.blocks[block].state == service::BlockState::kUnproven ? 1 : 0;
   return unread;
