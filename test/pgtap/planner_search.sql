@@ -147,8 +147,14 @@ ANALYZE fresh;
 SELECT is(property('Searches', 'SELECT id FROM fresh ORDER BY p <-> point(1, 1) LIMIT 2'), NULL, 'one search does not read a table');
 SELECT is(property('Searches', 'SELECT (SELECT f.id FROM fresh f ORDER BY f.p <-> b.p LIMIT 1) FROM b'), ((SELECT count(*) FROM b) - 1)::text, 'the second of many does');
 SELECT is(property('Index', 'SELECT id FROM fresh ORDER BY p <-> point(1, 1) LIMIT 2'), 'kept', 'and it stays');
+CREATE UNLOGGED TABLE unlogged AS SELECT * FROM a;
+ANALYZE unlogged;
+SELECT is(property('Searches', 'SELECT (SELECT u.id FROM unlogged u ORDER BY u.p <-> b.p LIMIT 1) FROM b'), ((SELECT count(*) FROM b) - 1)::text, 'what the service cannot keep the session searches');
 SET gpujoin.service = off;
 SELECT is(property('Index', 'SELECT id FROM fresh ORDER BY p <-> point(1, 1) LIMIT 2'), NULL, 'sessions alone keep nothing');
+SELECT is(property('Searches', q), ((SELECT count(*) FROM b) - 1)::text, q || ': a session searches by itself') FROM unnest(ARRAY[
+  'SELECT (SELECT f.id FROM fresh f ORDER BY f.p <-> b.p LIMIT 1) FROM b', 'SELECT (SELECT count(*) FROM fresh f WHERE f.p <-> b.p < 3) FROM b']) q;
+SELECT results_eq('SELECT b.id, (SELECT count(*) FROM fresh f WHERE f.p <-> b.p < 3) FROM b ORDER BY 1', 'SELECT b.id, (SELECT count(*) FROM fresh f WHERE (f.p <-> b.p) + 0 < 3) FROM b ORDER BY 1', 'and finds the same');
 SET gpujoin.service = on;
 SELECT results_eq($$SELECT served, reason FROM gpu_why('SELECT (SELECT f.id FROM fresh f ORDER BY f.p <-> b.p LIMIT 1) FROM b')$$, $$VALUES (true, 'served by search')$$, 'gpu_why() knows it');
 

@@ -1,11 +1,16 @@
-// The nearest rows of a value are asked of the service (table_search.h), more and more of them as
-// long as rows are taken; what it knows are ctids and distances in the engine's arithmetic. Rows
-// are fetched under the query's snapshot, and PostgreSQL evaluates all conditions for them, that on
-// the distance included: so the search selects, and SQL decides. Where the engine's arithmetic
-// leaves the order open, the operator's distances decide. Whatever is out of the ordinary takes a
-// scan of all rows, sorted where an order is wanted, as PostgreSQL's own plan would: a first search
-// of a table that nobody keeps, values that are no finite points, and what lies beyond the
-// neighbours that the service is asked for.
+// Executes GpuSimilarityScan. The search itself knows the column's points alone: it returns ctids
+// with distances in the engine's arithmetic, nearest first (table_search.h). The node fetches these
+// rows under the query's snapshot, and PostgreSQL evaluates every qual for them, the distance
+// condition included. So the search only selects; SQL decides. If the engine's arithmetic cannot
+// order two rows with certainty, the node evaluates the ORDER BY expression and sorts by that.
+//
+// As the plan above takes more rows, the node asks for more neighbors. It falls back to a scan of
+// the whole table, sorted if the plan is ordered, in these cases:
+// - the first search of a table that the service does not have: one search does not repay an index;
+// - the value is NULL, or no finite point of the column's dimensions;
+// - the radius is NULL, NaN or so large that engines cannot use it;
+// - more rows are taken than the service returns for one search;
+// - rows without a distance are due, after all others.
 #include "pg/executor/search_node.h"
 
 #include "pg/executor/custom_scan.h"
@@ -15,7 +20,6 @@
 #include "pg/reading/late_rows.h"
 #include "pg/reading/table_search.h"
 #include "pg/settings.h"
-#include "pg/store/context_end.h"
 #include "pg/store/huge_array.h"
 #include "pg/trap.h"
 
@@ -23,82 +27,89 @@ extern "C" {
 #include "catalog/pg_operator_d.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
-#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "utils/memutils.h"
 #include "utils/ruleutils.h"
-#include "utils/tuplesort.h"
 }
 
 namespace gpujoin {
 namespace {
 
-/// Where the next row comes from.
-enum class SearchStep {
-  kBegin,   ///< nothing is known yet
-  kFound,   ///< what the service has found
-  kScan,    ///< all rows, as they lie in the table
-  kSorted,  ///< all rows that did not come yet, by their distances
-  kDone,
+/// Source of the next row.
+enum class SearchSource {
+  kNotStarted,
+  kNeighbors,    ///< TableSearch::rows
+  kTable,        ///< all rows in physical order
+  kSortedTable,  ///< all rows that were not returned yet, sorted by the ORDER BY expression
+  kNone,         ///< no row is left
 };
 
-/// A row whose distance is the operator's own.
-struct MeasuredRow {
-  double distance;
-  std::int64_t number;  ///< its ctid, as itemptr_encode() makes an integer of it
+/// A row with its ORDER BY value; the value is negated if the order descends.
+struct RankedRow {
+  double rank;
+  std::int64_t number;  ///< the ctid, as itemptr_encode() makes an integer of it
 };
 
-/// For EXPLAIN ANALYZE.
+/// For EXPLAIN ANALYZE, of all rescans.
 struct SearchReport {
-  std::uint64_t searches;  ///< that the service ran
-  std::uint64_t scans;     ///< of all rows
-  std::uint64_t measured;  ///< rows whose distance was computed to order them
+  std::uint64_t searches;
+  std::uint64_t scans;   ///< of the whole table
+  std::uint64_t ranked;  ///< evaluations of the ORDER BY expression
   std::uint64_t candidates;
   char engine[sizeof(service::FoundRows::engine)];
 };
 
-/// The running node, which is made zeroed.
+/// Neighbors of the value, and how many of them were returned.
+struct Neighbors {
+  double select;        ///< rows with a larger distance, by the engine, fail the radius
+  std::uint64_t asked;  ///< number of neighbors that the last search asked for
+  std::uint64_t next;   ///< first of TableSearch::rows that is not in `group` yet
+  RankedRow* group;     ///< [group_count] sorted rows that are returned next
+  std::uint64_t group_count, group_room, group_next;
+};
+
+/// All rows that were not returned yet, sorted.
+struct SortedRows {
+  Tuplesortstate* sort;   ///< of (rank, number); null: not started
+  TupleTableSlot* slot;   ///< for its rows
+  std::uint64_t bound;    ///< only so many rows were sorted; 0: all
+  std::int64_t* skipped;  ///< [skipped_count] numbers of rows returned before, not sorted again
+  std::uint64_t skipped_count, skipped_room;
+};
+
+/// The running node. Zeroed when it is made.
 struct SearchNode {
   CustomScanState css;  // first: PostgreSQL knows no more than this
   SearchPlan plan;
-  ExprState *value, *eps, *distance;
-  LateRows* rows;
+  ExprState *value, *eps, *order;
+  LateRows* rows;                ///< fetches rows and scans the table
   MemoryContext search_context;  ///< of `search`
   MemoryContext point_context;   ///< of `point`
-  TableSearch* search;           ///< null: none was begun, or the table cannot be searched
-  std::uint64_t begun;           ///< searches that were wanted so far
-  bool tried;                    ///< open_table_search() was called
-  // Of the search at hand:
-  SearchStep step;
-  PointBuffer point;    ///< of one row: the value
-  double select;        ///< no row beyond this distance of the engine's is wanted
-  std::uint64_t asked;  ///< neighbours
-  std::uint64_t next;   ///< of the rows found, the first that is not in a group yet
-  MeasuredRow* group;   ///< [group_count] rows that come next, in their order
-  std::uint64_t group_count, group_room, group_next;
-  Tuplesortstate* sorted;
-  std::uint64_t bound;  ///< of the sorted rows so many are there; 0: all
-  std::int64_t* came;   ///< [came_count] rows that came before them, and of bounded ones these, too
-  std::uint64_t came_count, came_room;
-  TupleTableSlot* sorted_slot;
+  TableSearch* search;           ///< null: not opened, or the table cannot be searched
+  bool is_tried;                 ///< open_table_search() was called
+  std::uint64_t started;         ///< searches that the plan above started so far
+  PointBuffer point;             ///< the value as the engine's point
+  SearchSource source;
+  Neighbors near;
+  SortedRows sorted;
   SearchReport report;
 };
 
-constexpr std::uint64_t kTimesMore = 8;
+constexpr std::uint64_t kMoreNeighbors = 8;  // factor between one search and the next
 constexpr Oid kFloat8Greater = 674;  // the operator, which has no name in PostgreSQL's headers
 
 SearchNode* from_state(CustomScanState* state) { return reinterpret_cast<SearchNode*>(state); }
 
 ExprContext* expressions_of(SearchNode* node) { return node->css.ss.ps.ps_ExprContext; }
 
-/// Evaluates an expression over no row, or over the one in the context.
+/// Evaluates an expression over the row in the expression context.
 Datum evaluate(SearchNode* node, ExprState* expression, bool* is_null) {
   return ExecEvalExprSwitchContext(expression, expressions_of(node), is_null);
 }
 
-// ---- What is looked for
+// ---- The value and the radius
 
-/// Makes a point of the value. False: it is none, or none as the table has them.
+/// Converts the value to a point. Returns false if no search can use it.
 bool take_value(SearchNode* node) {
   bool is_null;
   const Datum value = evaluate(node, node->value, &is_null);
@@ -120,316 +131,327 @@ bool take_value(SearchNode* node) {
   return has_room_for(point) && is_finite_row(point, 0) && point.dims == node->search->kept.dims;
 }
 
-/// What a radius leaves to a search.
-enum class Reach {
-  kSome,
-  kNothing,  ///< no row fulfils the condition
-  kUnknown,  ///< the condition alone can tell
-};
+/// Which rows a radius leaves.
+enum class Reach { kSome, kNone, kUnknown };
 
+/// Evaluates the radius. Sets Neighbors::select.
 Reach find_reach(SearchNode* node) {
-  node->select = DBL_MAX;
-  if (!node->plan.bounded) return Reach::kSome;
+  node->near.select = DBL_MAX;
+  if (!node->plan.is_bounded) return Reach::kSome;
   bool is_null;
   const Datum eps = evaluate(node, node->eps, &is_null);
   if (is_null) return Reach::kUnknown;
   const EpsBand band = eps_band(node->plan.radius, DatumGetFloat8(eps), node->point.dims);
   if (!band.engine_serves) return Reach::kUnknown;
-  node->select = band.select;
-  return band.none ? Reach::kNothing : Reach::kSome;
+  node->near.select = band.select;
+  return band.none ? Reach::kNone : Reach::kSome;
 }
 
-/// Computes the value and the radius. An error that PostgreSQL might not come to is left to it.
-Reach find_question(SearchNode* node) {
+/// Evaluates the value and the radius. PostgreSQL's own plan evaluates them for the first row that
+/// passes the quals before. If that may not happen, their errors are dropped here.
+Reach prepare_search(SearchNode* node) {
   Reach reach = Reach::kUnknown;
-  const auto compute = [&] { reach = take_value(node) ? find_reach(node) : Reach::kUnknown; };
+  const auto prepare = [&] { reach = take_value(node) ? find_reach(node) : Reach::kUnknown; };
   if (!node->plan.drops_errors)
-    compute();
-  else if (!try_run(is_about_value, compute))
+    prepare();
+  else if (!try_run(is_about_value, prepare))
     return Reach::kUnknown;
   return reach;
 }
 
-/// Begins searches where they are to be had: at once where the table was kept, else with the second
-/// one.
+// ---- Neighbors
+
+/// Opens the table's searches: for the first search if the table is known to be kept, else for the
+/// second one.
 void open_search(SearchNode* node) {
-  ++node->begun;
-  if (node->tried || !may_read_tables(node->css.ss.ps.state) ||
-      !(node->plan.at_once || node->begun > 1))
+  ++node->started;
+  if (node->is_tried || !may_read_tables(node->css.ss.ps.state) ||
+      !(node->plan.searches_first || node->started > 1))
     return;
-  node->tried = true;
+  node->is_tried = true;
   node->search_context = AllocSetContextCreate(node->css.ss.ps.state->es_query_cxt,
                                                "gpujoin search", ALLOCSET_DEFAULT_SIZES);
+  node->point_context =
+      AllocSetContextCreate(node->search_context, "gpujoin searched value", ALLOCSET_SMALL_SIZES);
   const MemoryContext caller = MemoryContextSwitchTo(node->search_context);
   SideColumns columns;
   if (take_value_column(node->css.ss.ss_currentRelation, node->plan.attribute,
-                        *node->plan.test.type, node->plan.test.by->compared, &columns)) {
-    node->point_context =
-        AllocSetContextCreate(node->search_context, "gpujoin searched value", ALLOCSET_SMALL_SIZES);
+                        *node->plan.test.type, node->plan.test.by->compared, &columns))
     node->search = open_table_search(columns);
-  }
   MemoryContextSwitchTo(caller);
 }
 
-/// Asks for neighbours. False: the table cannot be searched any more.
+/// Asks for `count` neighbors. Returns false if the table cannot be searched any more.
 bool ask(SearchNode* node, std::uint64_t count) {
-  node->asked = std::min(count, kMostNeighbors);
-  const Dataset point = finish_points(&node->point);
-  JoinRequest request(Sides::two({}, {}), PointsWithin{node->plan.test.by->metric, node->select},
-                      Output::nearest(node->asked));
+  node->near.asked = std::min(count, kMostNeighbors);
+  JoinRequest request(Sides::two({}, {}),
+                      PointsWithin{node->plan.test.by->metric, node->near.select},
+                      Output::nearest(node->near.asked));
   request.resources = {.threads = thread_limit(),
                        .memory_limit = available_memory(nullptr),
                        .device_memory_limit = device_memory_limit_bytes(),
                        .soft_limits = true,
                        .devices = device_numbers()};
   request.knobs = knob_settings();
-  const Status status = search_table(node->search, request, wanted_engine(), point);
+  const Status status =
+      search_table(node->search, request, wanted_engine(), finish_points(&node->point));
   if (status.ok()) {
     ++node->report.searches;
     node->report.candidates = node->search->candidates;
     std::memcpy(node->report.engine, node->search->engine, sizeof node->report.engine);
     return true;
   }
-  ereport(DEBUG1, (errmsg("%s scans all rows: %s", kSearchName, status.message)));
+  ereport(DEBUG1, (errmsg("%s scans the table: %s", kSearchName, status.message)));
   close_table_search(node->search);
   return false;
 }
 
-/// Whether the service has found all rows that there are.
-bool is_complete(const SearchNode* node) { return node->search->count < node->asked; }
+/// Returns true if the table has no further neighbor within the radius.
+bool is_complete(const SearchNode* node) { return node->search->count < node->near.asked; }
 
-/// Whether further neighbours are worth asking for, and not all rows.
-bool may_ask_more(const SearchNode* node) {
-  return node->asked < std::min<std::uint64_t>(kMostNeighbors, few_rows(node->search->kept.rows));
+/// Asks for more neighbors. Returns false if a scan of the table is cheaper, or the search failed.
+bool ask_for_more(SearchNode* node) {
+  const std::uint64_t max =
+      std::min<std::uint64_t>(kMostNeighbors, few_rows(node->search->kept.rows));
+  return node->near.asked < max && ask(node, node->near.asked * kMoreNeighbors);
 }
 
-// ---- All rows
-
-void end_sort(SearchNode* node) {
-  if (node->sorted != nullptr) tuplesort_end(node->sorted);
-  node->sorted = nullptr;
-}
-
-void note_row_that_came(SearchNode* node, std::int64_t number) {
-  reserve_next(node->css.ss.ps.state->es_query_cxt, &node->came, node->came_count,
-               &node->came_room);
-  node->came[node->came_count++] = number;
-}
-
-/// The columns of rows that are sorted: distance and number.
-TupleDesc sorted_columns() {
-  const TupleDesc columns = CreateTemplateTupleDesc(2);
-  TupleDescInitEntry(columns, 1, "distance", FLOAT8OID, -1, 0);
-  TupleDescInitEntry(columns, 2, "number", INT8OID, -1, 0);
-  return columns;
-}
-
-/// Sorts the rows that fulfil the conditions and did not come yet; with a `bound` the first ones.
-void sort_rows(SearchNode* node, std::uint64_t bound) {
-  EState* const state = node->css.ss.ps.state;
-  if (node->sorted_slot == nullptr)
-    node->sorted_slot = ExecInitExtraTupleSlot(state, sorted_columns(), &TTSOpsMinimalTuple);
-  end_sort(node);
-  const MemoryContext caller = MemoryContextSwitchTo(state->es_query_cxt);
-  node->sorted = begin_sort(node->sorted_slot->tts_tupleDescriptor,
-                            node->plan.descending ? kFloat8Greater : Float8LessOperator,
-                            node->plan.nulls_first, bound);
-  MemoryContextSwitchTo(caller);
-  node->bound = bound;
-  std::sort(node->came, node->came + node->came_count);
-  ExprContext* const expressions = expressions_of(node);
-  TupleTableSlot* const slot =
-      MakeSingleTupleTableSlot(node->sorted_slot->tts_tupleDescriptor, &TTSOpsVirtual);
-  restart_late_rows(node->rows);
-  while (TupleTableSlot* const row = next_late_row(node->rows)) {
-    CHECK_FOR_INTERRUPTS();
-    if (std::binary_search(node->came, node->came + node->came_count, node->rows->held)) continue;
-    ResetExprContext(expressions);
-    expressions->ecxt_scantuple = row;
-    if (!ExecQual(node->css.ss.ps.qual, expressions)) {
-      InstrCountFiltered1(&node->css.ss, 1);
-      continue;
-    }
-    ExecClearTuple(slot);
-    slot->tts_values[0] = evaluate(node, node->distance, &slot->tts_isnull[0]);
-    slot->tts_values[1] = Int64GetDatum(node->rows->held);
-    slot->tts_isnull[1] = false;
-    ++node->report.measured;
-    tuplesort_puttupleslot(node->sorted, ExecStoreVirtualTuple(slot));
-  }
-  ExecDropSingleTupleTableSlot(slot);
-  tuplesort_performsort(node->sorted);
-}
-
-/// The next row in the order of the operator's distances; null: there are no more.
-TupleTableSlot* next_sorted(SearchNode* node) {
-  if (node->bound > 0 && node->came_count == node->bound)
-    sort_rows(node, 0);  // more are wanted than the plan said
-  if (!tuplesort_gettupleslot(node->sorted, true, false, node->sorted_slot, nullptr))
-    return nullptr;
-  bool is_null;
-  const std::int64_t number = DatumGetInt64(slot_getattr(node->sorted_slot, 2, &is_null));
-  if (node->bound > 0) note_row_that_came(node, number);
-  return fetch_late_row(node->rows, number);
-}
-
-/// Turns to all rows that did not come yet.
-void turn_to_all(SearchNode* node) {
-  ++node->report.scans;
-  node->group_count = node->group_next = 0;
-  if (node->plan.ordered) {
-    node->came_count = 0;
-    for (std::uint64_t i = 0; i < node->next; ++i)
-      note_row_that_came(node, node->search->rows[i].id);
-    sort_rows(node, node->next == 0 ? node->plan.most : 0);
-    node->step = SearchStep::kSorted;
-  } else {
-    restart_late_rows(node->rows);
-    node->step = SearchStep::kScan;
-  }
-}
-
-// ---- Rows that the service found
-
-/// As PostgreSQL sorts distances.
-bool is_nearer(const MeasuredRow& a, const MeasuredRow& b) {
-  if (std::isnan(a.distance) || std::isnan(b.distance))
-    return !std::isnan(a.distance) && std::isnan(b.distance);
-  return a.distance < b.distance;
-}
-
-/// Reads the rows of a search without an order as they lie in the table: all of them are known.
-bool take_all(SearchNode* node) {
+/// Finds all rows within the radius and puts them in physical order. Returns false if they are too
+/// many.
+bool find_all(SearchNode* node) {
   while (!is_complete(node))
-    if (!may_ask_more(node) || !ask(node, node->asked * kTimesMore)) return false;
+    if (!ask_for_more(node)) return false;
   service::FoundRow* const rows = node->search->rows;
   std::sort(rows, rows + node->search->count,
             [](const auto& a, const auto& b) { return a.id < b.id; });
   return true;
 }
 
-/// The distance by which rows are ordered, or its negative: the smallest comes first.
-double measure(SearchNode* node, std::int64_t number) {
+/// Evaluates the ORDER BY expression for a row. NaN if it is NULL.
+double rank_of(SearchNode* node, std::int64_t number) {
   ExprContext* const expressions = expressions_of(node);
   ResetExprContext(expressions);
   expressions->ecxt_scantuple = fetch_late_row(node->rows, number);
   bool is_null;
-  const Datum distance = evaluate(node, node->distance, &is_null);
-  ++node->report.measured;
+  const Datum rank = evaluate(node, node->order, &is_null);
+  ++node->report.ranked;
   if (is_null) return NAN;
-  return node->plan.descending ? -DatumGetFloat8(distance) : DatumGetFloat8(distance);
+  return node->plan.is_descending ? -DatumGetFloat8(rank) : DatumGetFloat8(rank);
 }
 
-/// The rows from node->next on whose order the engine's distances leave open, up to *end. False:
-/// more rows have to be known to say which they are.
+/// PostgreSQL's order: numbers, then NaN.
+bool comes_before(const RankedRow& a, const RankedRow& b) {
+  if (std::isnan(a.rank) || std::isnan(b.rank)) return !std::isnan(a.rank) && std::isnan(b.rank);
+  return a.rank < b.rank;
+}
+
+/// Finds the end of the neighbors, from Neighbors::next on, that the engine's distances cannot
+/// order. Returns false if a neighbor that was not asked for yet may belong to them.
 bool find_group(const SearchNode* node, std::uint64_t* end) {
   const service::FoundRow* const rows = node->search->rows;
-  const std::uint64_t begin = node->next, count = node->search->count;
+  const std::uint64_t begin = node->near.next, count = node->search->count;
+  const SimilarityTest& test = node->plan.test;
   *end = begin + 1;
-  if (is_exact(node->plan.test)) return true;
-  double beyond = surely_beyond(node->plan.test, rows[begin].distance, node->point.dims);
+  if (is_exact(test)) return true;
+  double beyond = surely_beyond(test, rows[begin].distance, node->point.dims);
   for (; *end < count && rows[*end].distance <= beyond; ++*end)
     if (rows[*end].distance > rows[*end - 1].distance)
-      beyond = surely_beyond(node->plan.test, rows[*end].distance, node->point.dims);
+      beyond = surely_beyond(test, rows[*end].distance, node->point.dims);
   return *end < count || is_complete(node);
 }
 
-/// Makes the next group of rows. False: the rows that the service has found do not tell.
+/// Fills the group with the next neighbors in their order. Returns false if the neighbors that were
+/// found do not determine the next one.
 bool next_group(SearchNode* node) {
+  Neighbors& near = node->near;
   std::uint64_t end;
-  while (node->next == node->search->count || !find_group(node, &end)) {
-    if (node->next == node->search->count && is_complete(node)) return false;
-    if (!may_ask_more(node) || !ask(node, node->asked * kTimesMore)) return false;
+  while (near.next == node->search->count || !find_group(node, &end)) {
+    if (near.next == node->search->count && is_complete(node)) return false;
+    if (!ask_for_more(node)) return false;
   }
-  node->group_count = node->group_next = 0;
-  for (std::uint64_t i = node->next; i < end; ++i) {
-    reserve_next(node->search_context, &node->group, node->group_count, &node->group_room);
-    const std::int64_t number = node->search->rows[i].id;
-    node->group[node->group_count++] = {end - node->next > 1 ? measure(node, number) : 0, number};
+  near.group_count = near.group_next = 0;
+  const bool is_alone = end - near.next == 1;
+  for (; near.next < end; ++near.next) {
+    const std::int64_t number = node->search->rows[near.next].id;
+    const double rank = is_alone ? 0 : rank_of(node, number);
+    reserve_next(node->search_context, &near.group, near.group_count, &near.group_room);
+    near.group[near.group_count++] = {rank, number};
   }
-  std::sort(node->group, node->group + node->group_count, is_nearer);
-  node->next = end;
+  std::sort(near.group, near.group + near.group_count, comes_before);
   return true;
 }
 
-/// The next row that the service has found; null: there is none, and node->step says what follows.
-TupleTableSlot* next_found(SearchNode* node) {
-  if (!node->plan.ordered) {
-    if (node->next < node->search->count)
-      return fetch_late_row(node->rows, node->search->rows[node->next++].id);
-    node->step = SearchStep::kDone;
+// ---- The whole table
+
+void end_sort(SearchNode* node) {
+  if (node->sorted.sort != nullptr) tuplesort_end(node->sorted.sort);
+  node->sorted.sort = nullptr;
+}
+
+/// Has later sorts leave out the row.
+void skip(SearchNode* node, std::int64_t number) {
+  SortedRows& sorted = node->sorted;
+  reserve_next(node->css.ss.ps.state->es_query_cxt, &sorted.skipped, sorted.skipped_count,
+               &sorted.skipped_room);
+  sorted.skipped[sorted.skipped_count++] = number;
+}
+
+TupleDesc sorted_columns() {
+  const TupleDesc columns = CreateTemplateTupleDesc(2);
+  TupleDescInitEntry(columns, 1, "rank", FLOAT8OID, -1, 0);
+  TupleDescInitEntry(columns, 2, "number", INT8OID, -1, 0);
+  return columns;
+}
+
+/// Adds the row in the expression context to the sort, if it passes the quals.
+void sort_row(SearchNode* node, TupleTableSlot* slot) {
+  if (!ExecQual(node->css.ss.ps.qual, expressions_of(node))) {
+    InstrCountFiltered1(&node->css.ss, 1);
+    return;
+  }
+  ExecClearTuple(slot);
+  slot->tts_values[0] = evaluate(node, node->order, &slot->tts_isnull[0]);
+  slot->tts_values[1] = Int64GetDatum(node->rows->held);
+  slot->tts_isnull[1] = false;
+  ++node->report.ranked;
+  tuplesort_puttupleslot(node->sorted.sort, ExecStoreVirtualTuple(slot));
+}
+
+/// Sorts all rows that pass the quals and are not skipped; with a `bound`, only the first ones.
+void sort_table(SearchNode* node, std::uint64_t bound) {
+  EState* const state = node->css.ss.ps.state;
+  SortedRows& sorted = node->sorted;
+  if (sorted.slot == nullptr)
+    sorted.slot = ExecInitExtraTupleSlot(state, sorted_columns(), &TTSOpsMinimalTuple);
+  end_sort(node);
+  const MemoryContext caller = MemoryContextSwitchTo(state->es_query_cxt);
+  sorted.sort = begin_sort(sorted.slot->tts_tupleDescriptor,
+                           node->plan.is_descending ? kFloat8Greater : Float8LessOperator,
+                           node->plan.nulls_first, bound);
+  MemoryContextSwitchTo(caller);
+  sorted.bound = bound;
+  std::sort(sorted.skipped, sorted.skipped + sorted.skipped_count);
+  TupleTableSlot* const slot =
+      MakeSingleTupleTableSlot(sorted.slot->tts_tupleDescriptor, &TTSOpsVirtual);
+  ExprContext* const expressions = expressions_of(node);
+  restart_late_rows(node->rows);
+  while (TupleTableSlot* const row = next_late_row(node->rows)) {
+    CHECK_FOR_INTERRUPTS();
+    if (std::binary_search(sorted.skipped, sorted.skipped + sorted.skipped_count, node->rows->held))
+      continue;
+    ResetExprContext(expressions);
+    expressions->ecxt_scantuple = row;
+    sort_row(node, slot);
+  }
+  ExecDropSingleTupleTableSlot(slot);
+  tuplesort_performsort(sorted.sort);
+}
+
+/// Falls back to all rows that were not returned yet.
+void start_table(SearchNode* node) {
+  ++node->report.scans;
+  if (!node->plan.is_ordered) {
+    restart_late_rows(node->rows);
+    node->source = SearchSource::kTable;
+    return;
+  }
+  node->sorted.skipped_count = 0;
+  for (std::uint64_t i = 0; i < node->near.next; ++i) skip(node, node->search->rows[i].id);
+  sort_table(node, node->near.next == 0 ? node->plan.limit : 0);
+  node->source = SearchSource::kSortedTable;
+}
+
+// ---- Rows
+
+/// Returns the next neighbor. Returns null if there is none, with the next source set.
+TupleTableSlot* next_neighbor(SearchNode* node) {
+  Neighbors& near = node->near;
+  if (!node->plan.is_ordered) {
+    if (near.next < node->search->count)
+      return fetch_late_row(node->rows, node->search->rows[near.next++].id);
+    node->source = SearchSource::kNone;
     return nullptr;
   }
-  if (node->group_next < node->group_count || next_group(node))
-    return fetch_late_row(node->rows, node->group[node->group_next++].number);
-  // Rows without a distance fulfil no radius, and come last where there is none.
-  if (node->plan.bounded && is_complete(node))
-    node->step = SearchStep::kDone;
+  if (near.group_next < near.group_count || next_group(node))
+    return fetch_late_row(node->rows, near.group[near.group_next++].number);
+  // Rows without a distance fail any radius. Without a radius they come last.
+  if (node->plan.is_bounded && is_complete(node))
+    node->source = SearchSource::kNone;
   else
-    turn_to_all(node);
+    start_table(node);
   return nullptr;
 }
 
-/// Finds out what the search is for, and where its rows come from.
-void begin_search(SearchNode* node) {
-  ResetExprContext(expressions_of(node));
-  end_sort(node);
-  node->next = node->group_count = node->group_next = 0;
-  open_search(node);
-  const bool can = node->search != nullptr && node->search->connection.socket >= 0;
-  // Without rows PostgreSQL would compute nothing.
-  const Reach reach = can && node->search->kept.rows > 0 ? find_question(node) : Reach::kUnknown;
-  if (reach == Reach::kNothing) {
-    node->step = SearchStep::kDone;
-    return;
-  }
-  const auto wanted = static_cast<std::uint64_t>(fmin(2 * node->plan.wanted, 1000)) + 16;
-  node->step = SearchStep::kFound;
-  if (reach == Reach::kSome && ask(node, wanted) && (node->plan.ordered || take_all(node))) return;
-  node->next = 0;
-  if (node->search != nullptr) node->search->count = 0;
-  turn_to_all(node);
+/// Returns the next row of the sort; null at its end.
+TupleTableSlot* next_sorted(SearchNode* node) {
+  SortedRows& sorted = node->sorted;
+  // The plan above takes more rows than the planner knew: sort the others, too.
+  if (sorted.bound > 0 && sorted.skipped_count == sorted.bound) sort_table(node, 0);
+  if (!tuplesort_gettupleslot(sorted.sort, true, false, sorted.slot, nullptr)) return nullptr;
+  bool is_null;
+  const std::int64_t number = DatumGetInt64(slot_getattr(sorted.slot, 2, &is_null));
+  if (sorted.bound > 0) skip(node, number);
+  return fetch_late_row(node->rows, number);
 }
 
-// ---- The node
+/// Evaluates the value and the radius, and chooses the source of the rows.
+void start_search(SearchNode* node) {
+  ResetExprContext(expressions_of(node));
+  node->near.next = node->near.group_count = node->near.group_next = 0;
+  open_search(node);
+  const TableSearch* const search = node->search;
+  const bool is_open = search != nullptr && (search->local > 0 || search->connection.socket >= 0);
+  // PostgreSQL's own plan evaluates nothing for a table without rows.
+  const Reach reach = is_open && search->kept.rows > 0 ? prepare_search(node) : Reach::kUnknown;
+  if (reach == Reach::kNone) {
+    node->source = SearchSource::kNone;
+    return;
+  }
+  const auto expected = static_cast<std::uint64_t>(fmin(2 * node->plan.expected, 1000)) + 16;
+  node->source = SearchSource::kNeighbors;
+  if (reach == Reach::kSome && ask(node, expected) && (node->plan.is_ordered || find_all(node)))
+    return;
+  start_table(node);
+}
 
-/// ExecScanAccessMtd: the next row, or an empty slot after the last one.
+/// ExecScanAccessMtd: returns the next row, or an empty slot after the last one.
 TupleTableSlot* next_row(ScanState* state) {
   SearchNode* const node = reinterpret_cast<SearchNode*>(state);
   for (;;) {
-    switch (node->step) {
-      case SearchStep::kBegin:
-        begin_search(node);
+    switch (node->source) {
+      case SearchSource::kNotStarted:
+        start_search(node);
         break;
-      case SearchStep::kFound:
-        if (TupleTableSlot* const row = next_found(node)) return row;
+      case SearchSource::kNeighbors:
+        if (TupleTableSlot* const row = next_neighbor(node)) return row;
         break;
-      case SearchStep::kScan:
+      case SearchSource::kTable:
         if (TupleTableSlot* const row = next_late_row(node->rows)) return row;
-        node->step = SearchStep::kDone;
+        node->source = SearchSource::kNone;
         break;
-      case SearchStep::kSorted:
+      case SearchSource::kSortedTable:
         if (TupleTableSlot* const row = next_sorted(node)) return row;
-        node->step = SearchStep::kDone;
+        node->source = SearchSource::kNone;
         break;
-      case SearchStep::kDone:
+      case SearchSource::kNone:
         return ExecClearTuple(state->ss_ScanTupleSlot);
     }
   }
 }
 
-/// ExecScanRecheckMtd: all conditions are evaluated anyway.
+/// ExecScanRecheckMtd: ExecScan() evaluates all quals itself.
 bool recheck(ScanState*, TupleTableSlot*) { return true; }
 
-/// Takes over which test it is. Tests are numbers in plans, for their tables lie elsewhere in
-/// another process.
+// ---- The plan
+
+/// Sets the test's pointers. A plan has their number, since another process has other addresses.
 void take_test(const CustomScan* scan, int at, SimilarityTest* test) {
   const SimilarityTest found = numbered_test(intVal(list_nth(scan->custom_private, at)));
   test->type = found.type;
   test->by = found.by;
 }
 
-SearchPlan decode(const CustomScan* scan) {
+SearchPlan decode_plan(const CustomScan* scan) {
   const auto* const bytes = castNode(Const, linitial(scan->custom_private));
   SearchPlan plan;
   std::memcpy(&plan, VARDATA(DatumGetPointer(bytes->constvalue)), sizeof plan);
@@ -438,21 +460,23 @@ SearchPlan decode(const CustomScan* scan) {
   return plan;
 }
 
-/// Which expressions there are, in their order.
 SearchExpressions decode_expressions(const SearchPlan& plan, List* encoded) {
   SearchExpressions expressions = {};
   expressions.value = static_cast<Expr*>(linitial(encoded));
-  if (plan.bounded) expressions.eps = static_cast<Expr*>(lsecond(encoded));
-  if (plan.ordered) expressions.distance = static_cast<Expr*>(llast(encoded));
+  if (plan.is_bounded) expressions.eps = static_cast<Expr*>(lsecond(encoded));
+  if (plan.is_ordered) expressions.order = static_cast<Expr*>(llast(encoded));
   return expressions;
 }
 
-/// Has the node emit rows as the table has them, where PostgreSQL expects a custom scan to copy
-/// them.
-void take_rows_as_stored(ScanState* state) {
+// ---- The node
+
+/// Makes the node's scan slot, projection and quals anew for rows as the table stores them. By
+/// default PostgreSQL expects virtual tuples from a custom scan, and passes stored ones to quals
+/// only when it rechecks a locked row.
+void use_stored_rows(ScanState* state) {
   ExecInitScanTupleSlot(state->ps.state, state, RelationGetDescr(state->ss_currentRelation),
                         table_slot_callbacks(state->ss_currentRelation));
-  state->ps.subPlan = NIL;  // of expressions that are made anew
+  state->ps.subPlan = NIL;  // ExecInitQual() lists the SubPlans of the quals again
   ExecAssignScanProjectionInfo(state);
   state->ps.qual = ExecInitQual(state->ps.plan->qual, &state->ps);
 }
@@ -461,25 +485,25 @@ void take_rows_as_stored(ScanState* state) {
 void begin(CustomScanState* state, EState* estate, int) {
   SearchNode* const node = from_state(state);
   const CustomScan* const scan = castNode(CustomScan, state->ss.ps.plan);
-  node->plan = decode(scan);
-  take_rows_as_stored(&state->ss);
+  node->plan = decode_plan(scan);
+  use_stored_rows(&state->ss);
   const SearchExpressions expressions = decode_expressions(node->plan, scan->custom_exprs);
   const auto init = [&](Expr* expression) { return ExecInitExpr(expression, &state->ss.ps); };
   node->value = init(expressions.value);
   node->eps = init(expressions.eps);
-  node->distance = init(expressions.distance);
+  node->order = init(expressions.order);
   node->rows = open_late_rows(state->ss.ss_currentRelation, estate->es_snapshot);
 }
 
 /// CustomExecMethods::ExecCustomScan.
 TupleTableSlot* next(CustomScanState* state) { return ExecScan(&state->ss, next_row, recheck); }
 
-/// CustomExecMethods::ReScanCustomScan. What the table is, the snapshot says, which stays.
+/// CustomExecMethods::ReScanCustomScan. The snapshot stays, and so does the prepared search.
 void rescan(CustomScanState* state) {
   SearchNode* const node = from_state(state);
   ExecScanReScan(&state->ss);
   end_sort(node);
-  node->step = SearchStep::kBegin;
+  node->source = SearchSource::kNotStarted;
 }
 
 /// CustomExecMethods::EndCustomScan.
@@ -493,8 +517,7 @@ void end(CustomScanState* state) {
 void explain_expression(const SearchNode* node, const char* label, Expr* expression,
                         const char* after, List* ancestors, ExplainState* es) {
   if (expression == nullptr) return;
-  Plan* const plan = node->css.ss.ps.plan;
-  List* const context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
+  List* const context = set_deparse_context_plan(es->deparse_cxt, node->css.ss.ps.plan, ancestors);
   const bool prefix = es->verbose || list_length(es->rtable) > 1;
   const char* const text =
       deparse_expression(reinterpret_cast<Node*>(expression), context, prefix, false);
@@ -504,26 +527,27 @@ void explain_expression(const SearchNode* node, const char* label, Expr* express
 /// CustomExecMethods::ExplainCustomScan.
 void explain(CustomScanState* state, List* ancestors, ExplainState* es) {
   const SearchNode* const node = from_state(state);
+  const SearchPlan& plan = node->plan;
   const CustomScan* const scan = castNode(CustomScan, state->ss.ps.plan);
-  const SearchExpressions expressions = decode_expressions(node->plan, scan->custom_exprs);
+  const SearchExpressions expressions = decode_expressions(plan, scan->custom_exprs);
   ExplainPropertyText("Search Method",
-                      !node->plan.ordered   ? "Rows Within a Radius"
-                      : !node->plan.bounded ? "Nearest Rows"
-                                            : "Nearest Rows Within a Radius",
+                      !plan.is_ordered   ? "Rows Within a Radius"
+                      : !plan.is_bounded ? "Nearest Rows"
+                                         : "Nearest Rows Within a Radius",
                       es);
-  explain_expression(node, "Order By", expressions.distance, node->plan.descending ? " DESC" : "",
+  explain_expression(node, "Order By", expressions.order, plan.is_descending ? " DESC" : "",
                      ancestors, es);
   explain_expression(node, "Radius", expressions.eps, "", ancestors, es);
   if (is_detailed(es)) explain_expression(node, "Value", expressions.value, "", ancestors, es);
-  ExplainPropertyText("Index", node->plan.kept ? "kept" : "built when searched again", es);
+  ExplainPropertyText("Index", plan.is_kept ? "kept" : "built for the second search", es);
   if (!es->analyze) return;
   const SearchReport& report = node->report;
   if (report.searches > 0) ExplainPropertyText("Engine", report.engine, es);
   explain_count("Searches", report.searches, es);
-  if (report.scans > 0 || is_detailed(es)) explain_count("Scans", report.scans, es);
+  if (report.scans > 0 || is_detailed(es)) explain_count("Table Scans", report.scans, es);
   explain_count("Candidates", report.candidates, es);
   explain_count("Rows Fetched", node->rows->fetched, es);
-  if (is_detailed(es)) explain_count("Rows Measured", report.measured, es);
+  if (is_detailed(es)) explain_count("Rows Ranked", report.ranked, es);
 }
 
 constexpr CustomExecMethods make_methods() {
@@ -556,8 +580,8 @@ CustomScan* make_search_scan(const SearchPlan& plan, const SearchExpressions& ex
                  makeInteger(test_number(plan.test)), makeInteger(test_number(plan.radius)));
   scan->custom_exprs = list_make1(expressions.value);
   if (expressions.eps != nullptr) scan->custom_exprs = lappend(scan->custom_exprs, expressions.eps);
-  if (expressions.distance != nullptr)
-    scan->custom_exprs = lappend(scan->custom_exprs, expressions.distance);
+  if (expressions.order != nullptr)
+    scan->custom_exprs = lappend(scan->custom_exprs, expressions.order);
   return scan;
 }
 

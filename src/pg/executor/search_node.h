@@ -1,6 +1,6 @@
-// The plan node GpuSimilarityScan: a scan of one table by a distance, as an index of the table
-// would make it. It returns the rows within a radius of a value, the rows in the order of their
-// distance from one, or both. search_path.cpp plans it, search_node.cpp runs it.
+// The plan node GpuSimilarityScan: scans one table by distance, like an index scan. It returns the
+// rows within a radius of a value, or the rows ordered by their distance from the value, or both.
+// search_path.cpp plans the node, search_node.cpp executes it.
 #pragma once
 
 #include "pg/compat.h"
@@ -15,30 +15,30 @@ namespace gpujoin {
 
 inline constexpr const char* kSearchName = "GpuSimilarityScan";
 
-/// What a plan says of its search, besides expressions.
+/// What a plan says about its search, besides expressions. Plain bytes in CustomScan.
 struct SearchPlan {
-  SimilarityTest test;    ///< of the distance that rows are ordered by, else of the radius
-  SimilarityTest radius;  ///< of the same values
-  AttrNumber attribute;   ///< of the table, whose values are compared
-  bool ordered;           ///< rows come in the order of their distance, or of what rises with it
-  bool descending;        ///< by what falls as the distance rises, the largest first
-  bool nulls_first;       ///< rows without a distance come first; otherwise last
-  bool bounded;           ///< up to a radius
-  bool kept;              ///< the service had the table when the query was planned
-  bool at_once;           ///< the first search is worth reading it, too
-  bool drops_errors;      ///< of the value and the radius: PostgreSQL might not compute them
-  double wanted;          ///< about how many rows of a search are taken
-  std::uint64_t most;     ///< hardly more than these are taken of a search; 0: it is not known
+  SimilarityTest test;    ///< of the ORDER BY if there is one, else of the radius
+  SimilarityTest radius;  ///< how the condition compares the distance with the radius
+  AttrNumber attribute;   ///< the searched column
+  bool is_ordered;     ///< ORDER BY the distance, or by an expression that rises or falls with it
+  bool is_descending;  ///< the expression falls with the distance: ORDER BY ... DESC
+  bool nulls_first;
+  bool is_bounded;      ///< only rows within a radius
+  bool is_kept;         ///< the service had the table at planning time
+  bool searches_first;  ///< read the table for the first search already, not for the second
+  bool drops_errors;  ///< drop errors of the value and the radius; a table scan raises them if due
+  double expected;    ///< rows that the plan above is expected to take
+  std::uint64_t limit;  ///< LIMIT + OFFSET as planned; 0: unknown
 };
 
 /// The expressions of a plan: CustomScan::custom_exprs.
 struct SearchExpressions {
-  Expr* value;     ///< whose neighbours are looked for, of no row of the table
-  Expr* eps;       ///< float8; null: no radius
-  Expr* distance;  ///< float8 over the table's row, by which rows are ordered; null: they are not
+  Expr* value;  ///< whose neighbors are searched; has no columns of the table
+  Expr* eps;    ///< float8 radius; null unless is_bounded
+  Expr* order;  ///< float8 over the table's row; null unless is_ordered
 };
 
-/// Makes the plan that CustomScanMethods know; PostgreSQL copies both parts.
+/// Makes the plan node. The caller sets scanrelid, target list, quals and flags.
 CustomScan* make_search_scan(const SearchPlan& plan, const SearchExpressions& expressions);
 
 void install_search_node();

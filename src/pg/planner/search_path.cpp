@@ -1,6 +1,8 @@
-// Paths of GpuSimilarityScan, beside PostgreSQL's own scans of a table: for conditions that compare
-// a column with a value of no row of the table, and for an order by such a distance. PostgreSQL
-// plans what stands above them, so that they serve subqueries, LATERAL, windows and loops.
+// Adds paths of GpuSimilarityScan beside PostgreSQL's own scans of a table. A path serves a
+// condition that bounds the distance between a column and a value from outside the table, or an
+// ORDER BY of such a distance. The value is a constant, a parameter, or comes from an outer row.
+// PostgreSQL plans everything above the scan, so these paths also serve subqueries, LATERAL, window
+// functions and loops.
 #include "pg/executor/custom_scan.h"
 #include "pg/executor/search_node.h"
 #include "pg/planner/conditions.h"
@@ -29,76 +31,75 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// Tables of fewer rows are scanned in no time.
-constexpr double kFewestSearched = 1000;
-
-constexpr double kUnknownShare = 0.333;  // what PostgreSQL takes any inequality for
+constexpr double kMinRows = 1000;         // a sequential scan of fewer rows is as fast
+constexpr double kMaxFound = 5000;        // half of what the service returns for one search
+constexpr double kExpectedSearches = 20;  // of a value that changes, which repay reading the table
+constexpr double kDefaultIneqShare = 0.333;  // just below PostgreSQL's DEFAULT_INEQ_SEL
 
 set_rel_pathlist_hook_type previous_hook = nullptr;
 
-/// What a search of a table is for.
+/// The search that a path makes.
 struct SearchClause {
-  SimilarityClause distance;  ///< rows are ordered by it; without a test: they are not
-  SimilarityClause radius;    ///< likewise
-  const PathKey* order;
-  Selectivity share;         ///< of the table's rows, within the radius
-  Relids outer;              ///< relations whose rows the value and the radius come from
-  const RestrictInfo* info;  ///< the condition that compares them; null: there are none
+  SimilarityClause distance;  ///< of the ORDER BY; its right value is the column
+  SimilarityClause radius;    ///< bounds the distance; test.type is null if nothing does
+  const PathKey* order;       ///< null: no order
+  Selectivity share;          ///< estimated share of rows within the radius
+  Relids outer;               ///< relations whose rows have the value and the radius
+  const RestrictInfo* info;   ///< the join condition behind `outer`; null without one
 };
 
 bool is_ordered(const SearchClause& clause) { return clause.order != nullptr; }
 bool is_bounded(const SearchClause& clause) { return clause.radius.test.type != nullptr; }
 
+/// Returns the clause that has the searched value on the left and the column on the right.
 const SimilarityClause& values_of(const SearchClause& clause) {
   return is_ordered(clause) ? clause.distance : clause.radius;
 }
 
-/// A path, with what its plan needs.
 struct SearchPath {
   CustomPath custom;  // first: PostgreSQL knows no more than this
   SearchClause clause;
-  bool kept;
-  bool drops_errors;
-  double wanted;  ///< rows of a search, about
+  bool is_kept;       ///< the service has the table
+  bool drops_errors;  ///< as SearchPlan has it
+  double expected;    ///< rows that the plan above is expected to take
 };
 
 // ---- Conditions and orders
 
-/// Whether a search serves the test: nothing but values within a distance of each other fulfils it.
+/// Returns true if only rows within a distance of the value can fulfil the test.
 bool is_searchable(const SimilarityTest& test) {
   return !tests_boxes(test) && !test.of_nan && !test.of_null &&
          test.by->metric != Metric::kJaccard && test.by->compared != ValueForm::kProduct &&
          !test.by->of_empty;
 }
 
-/// Whether the right value is a column of the table, alone.
+/// Returns true if the value is a user column of the table.
 bool is_column(const RelOptInfo* rel, const Expr* value) {
-  const Node* const node = reinterpret_cast<const Node*>(value);
-  return IsA(node, Var) &&
-         reinterpret_cast<const Var*>(node)->varno == static_cast<int>(rel->relid) &&
-         reinterpret_cast<const Var*>(node)->varattno > 0;
+  const auto* const column = reinterpret_cast<const Var*>(value);
+  return IsA(value, Var) && column->varno == static_cast<int>(rel->relid) && column->varattno > 0;
 }
 
-/// Whether the radius may be one that engines take, as far as it is known.
-bool may_bound(const SimilarityClause& radius) {
+/// Returns false for a constant radius that no engine can use, such as NaN.
+bool may_be_usable(const SimilarityClause& radius) {
   if (!IsA(radius.eps, Const)) return true;
   const auto* const eps = reinterpret_cast<const Const*>(radius.eps);
   return !eps->constisnull &&
          eps_band(radius.test, DatumGetFloat8(eps->constvalue), 1).engine_serves;
 }
 
-/// Sets *radius if the condition bounds a distance of the table's column and a value of `outer`, or
-/// of no row where that is empty.
+/// Sets *radius if the condition bounds the distance between a column of the table and a value of
+/// `outer`. If `outer` is empty, the value must come from no relation.
 bool match_radius(PlannerInfo* root, const RelOptInfo* rel, const RestrictInfo* info, Relids outer,
                   SimilarityClause* radius) {
   return !info->pseudoconstant && info->security_level <= rel->baserestrict_min_security &&
          implied_distance(info->clause, radius) && is_searchable(radius->test) &&
          radius->with == NIL && bind_to_sides(root, outer, rel->relids, radius) &&
-         !has_row_radii(*radius) && is_column(rel, radius->right) && may_bound(*radius);
+         !has_row_radii(*radius) && is_column(rel, radius->right) && may_be_usable(*radius);
 }
 
-/// What a query is to be sorted by, of the table's columns; null: it is something else.
-Expr* sorted_expression(const RelOptInfo* rel, const PathKey* key) {
+/// Returns the expression over the table's row that has the order of the key; null if there is
+/// none.
+Expr* find_sorted_expression(const RelOptInfo* rel, const PathKey* key) {
   ListCell* cell;
   foreach (cell, members_of(rel, key->pk_eclass)) {
     const auto* const member = lfirst_node(EquivalenceMember, cell);
@@ -107,8 +108,8 @@ Expr* sorted_expression(const RelOptInfo* rel, const PathKey* key) {
   return nullptr;
 }
 
-/// Sets the clause's distance to the one that the expression is, or rises with, or with `falls`
-/// falls with.
+/// Sets *distance if the expression is a distance or rises with it. With `falls`, if the expression
+/// falls as the distance rises.
 bool match_ranked(PlannerInfo* root, Expr* expression, bool falls, Relids rel,
                   SimilarityClause* distance) {
   if (!falls && match_distance(root, expression, nullptr, rel, distance)) return true;
@@ -121,11 +122,11 @@ bool match_ranked(PlannerInfo* root, Expr* expression, bool falls, Relids rel,
   return true;
 }
 
-/// Sets the clause's order to what the query is to be sorted by, where that is a distance.
+/// Sets the clause's order if the query is sorted by a distance of the table first.
 bool match_order(PlannerInfo* root, const RelOptInfo* rel, SearchClause* clause) {
   if (root->query_pathkeys == NIL || root->qual_security_level > 0) return false;
   const auto* const key = linitial_node(PathKey, root->query_pathkeys);
-  Expr* const expression = sorted_expression(rel, key);
+  Expr* const expression = find_sorted_expression(rel, key);
   if (expression == nullptr || IsA(expression, Var) ||
       !match_ranked(root, expression, !is_ascending(key), rel->relids, &clause->distance) ||
       !is_searchable(clause->distance.test) || !is_column(rel, clause->distance.right))
@@ -134,29 +135,53 @@ bool match_order(PlannerInfo* root, const RelOptInfo* rel, SearchClause* clause)
   return true;
 }
 
-/// Whether rows without a distance, which a search does not find, are not wanted first.
-bool have_distances(PlannerInfo* root, const RelOptInfo* rel, const SearchClause& clause) {
+/// Returns false if rows without a distance have to come first: a search does not find them.
+bool can_start_with_nearest(PlannerInfo* root, const RelOptInfo* rel, const SearchClause& clause) {
+  const auto* const column = reinterpret_cast<const Var*>(clause.distance.right);
   return !clause.order->pk_nulls_first || is_bounded(clause) ||
-         is_never_null(root, rel, reinterpret_cast<const Var*>(clause.distance.right)->varattno);
+         is_never_null(root, rel, column->varattno);
 }
 
-/// Whether both compare the same values in the same way.
+/// Returns true if both clauses compare the same values in the same metric.
 bool are_alike(const SimilarityClause& a, const SimilarityClause& b) {
   return a.test.type == b.test.type && a.test.by->compared == b.test.by->compared &&
          a.test.by->metric == b.test.by->metric && equal(a.left, b.left) && equal(a.right, b.right);
 }
 
+/// Walker: returns true if a value differs from search to search because it comes from outer rows.
+bool is_of_outer_rows(Node* node, void* context) {
+  if (node == nullptr) return false;
+  if (IsA(node, Param)) return reinterpret_cast<Param*>(node)->paramkind == PARAM_EXEC;
+  return IsA(node, Var) || walk_expression(node, is_of_outer_rows, context);
+}
+
+/// Returns true if the node may evaluate the value and the radius once for each search. PostgreSQL
+/// evaluates them only for rows that pass the quals before. *drops_errors: the node has to drop
+/// their errors.
+bool can_evaluate(PlannerInfo* root, const RelOptInfo* rel, const SearchClause& clause,
+                  bool* drops_errors) {
+  Expr* const evaluated = reinterpret_cast<Expr*>(
+      list_make2(values_of(clause).left, is_bounded(clause) ? clause.radius.eps : nullptr));
+  *drops_errors = false;
+  if (cannot_raise(root, evaluated)) return true;
+  // To estimate the rows of a parameterized path, PostgreSQL may evaluate them while planning.
+  if (clause.outer != nullptr) return false;
+  *drops_errors = can_drop_errors(root, evaluated);
+  // Without other quals the first row makes PostgreSQL evaluate them.
+  return *drops_errors || list_length(rel->baserestrictinfo) == (is_bounded(clause) ? 1 : 0);
+}
+
 // ---- Paths
 
-/// Whether nothing of the table but what a heap's rows have is asked for.
+/// Returns true if the node can scan the relation. A partition is one, a partitioned table is not.
 bool is_plain_table(const RelOptInfo* rel, const RangeTblEntry* entry) {
   return (rel->reloptkind == RELOPT_BASEREL || rel->reloptkind == RELOPT_OTHER_MEMBER_REL) &&
          rel->rtekind == RTE_RELATION && !entry->inh && entry->tablesample == nullptr &&
          (entry->relkind == RELKIND_RELATION || entry->relkind == RELKIND_MATVIEW) &&
-         (rel->tuples >= kFewestSearched || prefers_node());
+         (rel->tuples >= kMinRows || prefers_node());
 }
 
-const Path* find_scan(const RelOptInfo* rel) {
+const Path* find_seqscan(const RelOptInfo* rel) {
   ListCell* cell;
   foreach (cell, rel->pathlist) {
     const Path* const path = static_cast<const Path*>(lfirst(cell));
@@ -165,57 +190,45 @@ const Path* find_scan(const RelOptInfo* rel) {
   return nullptr;
 }
 
-/// Whether the service may have rows of the column, and has them now.
-bool find_columns(const PlannerInfo* root, const RelOptInfo* rel, const SimilarityClause& values,
-                  bool* kept) {
+/// Returns true if the column's type fits the test. Sets *is_kept if the service has the column.
+bool check_column(const PlannerInfo* root, const RelOptInfo* rel, const SimilarityClause& values,
+                  bool* is_kept) {
   const RangeTblEntry* const entry = planner_rt_fetch(rel->relid, const_cast<PlannerInfo*>(root));
   const Relation relation = table_open(entry->relid, NoLock);  // the planner holds a lock
   SideColumns columns;
-  const bool known =
+  const bool fits =
       take_value_column(relation, reinterpret_cast<const Var*>(values.right)->varattno,
                         *values.test.type, values.test.by->compared, &columns);
   table_close(relation, NoLock);
-  *kept = known && are_kept(columns);
-  return known;
+  *is_kept = fits && service_preference() != ServicePreference::kOff && are_kept(columns);
+  return fits;
 }
 
-/// Walker: whether a value is another one in each search, so that there will be several: of the
-/// rows of a query around this one, or of a relation that is joined.
-bool is_of_rows(Node* node, void* context) {
-  if (node == nullptr) return false;
-  if (IsA(node, Param)) return reinterpret_cast<Param*>(node)->paramkind == PARAM_EXEC;
-  return IsA(node, Var) || walk_expression(node, is_of_rows, context);
-}
-
-/// Sets rows and costs. PostgreSQL's costs of fetching rows are those of an index scan.
-void set_search_cost(PlannerInfo* root, const Path* scan, SearchPath* path) {
+/// Sets the path's rows and costs. Fetching rows costs what it costs an index scan.
+void set_search_cost(PlannerInfo* root, const Path* seqscan, SearchPath* path) {
   RelOptInfo* const rel = path->custom.path.parent;
   const SearchClause& clause = path->clause;
   const SimilarityClause& values = values_of(clause);
-  Path* const costs = &path->custom.path;
-  costs->rows = costs->param_info != nullptr ? costs->param_info->ppi_rows : rel->rows;
-  if (is_bounded(clause))
-    costs->rows = fmin(costs->rows, clamp_row_est(clause.share * rel->tuples));
+  Path* const base = &path->custom.path;
+  base->rows = base->param_info != nullptr ? base->param_info->ppi_rows : rel->rows;
+  if (is_bounded(clause)) base->rows = fmin(base->rows, clamp_row_est(clause.share * rel->tuples));
   const double found = clamp_row_est(is_bounded(clause) ? clause.share * rel->tuples : rel->tuples);
-  path->wanted = is_ordered(clause) && root->limit_tuples > 0
-                     ? fmin(found, root->limit_tuples * fmax(1, found / fmax(costs->rows, 1)))
-                     : found;
+  path->expected = is_ordered(clause) && root->limit_tuples > 0
+                       ? fmin(found, root->limit_tuples * fmax(1, found / fmax(base->rows, 1)))
+                       : found;
   double page_cost;
   get_tablespace_page_costs(rel->reltablespace, &page_cost, nullptr);
   const double pages = index_pages_fetched(found, rel->pages, rel->pages, root);
   QualCost quals;
   cost_qual_eval(&quals, rel->baserestrictinfo, root);
   const Cost of_all = search_cost(root, rel, values.right, values.test, found);
-  const Cost of_first = search_cost(root, rel, values.right, values.test, path->wanted);
-  costs->startup_cost =
-      quals.startup + costs->pathtarget->cost.startup + (is_ordered(clause) ? of_first : of_all);
-  costs->total_cost = quals.startup + costs->pathtarget->cost.startup + of_all + pages * page_cost +
-                      found * (cpu_tuple_cost + quals.per_tuple) +
-                      costs->pathtarget->cost.per_tuple * costs->rows;
-  if (path->kept) return;
-  constexpr double kExpectedSearches = 20;
-  costs->startup_cost += scan->total_cost / kExpectedSearches;
-  costs->total_cost += scan->total_cost / kExpectedSearches;
+  const Cost of_first = search_cost(root, rel, values.right, values.test, path->expected);
+  const Cost once = quals.startup + base->pathtarget->cost.startup +
+                    (path->is_kept ? 0 : seqscan->total_cost / kExpectedSearches);
+  base->startup_cost = once + (is_ordered(clause) ? of_first : of_all);
+  base->total_cost = once + of_all + pages * page_cost +
+                     found * (cpu_tuple_cost + quals.per_tuple) +
+                     base->pathtarget->cost.per_tuple * base->rows;
 }
 
 Plan* plan_search(PlannerInfo* root, RelOptInfo* rel, CustomPath* custom, List* columns,
@@ -223,32 +236,19 @@ Plan* plan_search(PlannerInfo* root, RelOptInfo* rel, CustomPath* custom, List* 
 
 const CustomPathMethods kPathMethods = {kSearchName, plan_search, nullptr};
 
-/// Whether the value and the radius may be computed for each search, though PostgreSQL computes
-/// them for rows that fulfil the conditions before; *drops_errors: if their errors are left to it.
-/// Where there are no other conditions any row makes it do so.
-bool can_compute(PlannerInfo* root, const RelOptInfo* rel, const SearchClause& clause,
-                 bool* drops_errors) {
-  Expr* const computed = reinterpret_cast<Expr*>(
-      list_make2(values_of(clause).left, is_bounded(clause) ? clause.radius.eps : nullptr));
-  *drops_errors = false;
-  if (cannot_raise(root, computed)) return true;
-  if (clause.outer != nullptr) return false;  // PostgreSQL's estimate of the rows might raise them
-  *drops_errors = can_drop_errors(root, computed);
-  return *drops_errors || list_length(rel->baserestrictinfo) == (is_bounded(clause) ? 1 : 0);
-}
-
-void add_search(PlannerInfo* root, RelOptInfo* rel, const Path* scan, const SearchClause& clause) {
-  constexpr double kMostFound = 5000;  // of the rows that the service is asked for
-  if (!is_ordered(clause) && clause.share * rel->tuples > kMostFound && !prefers_node()) return;
-  bool kept, drops_errors;
-  if (!can_compute(root, rel, clause, &drops_errors) ||
-      !find_columns(root, rel, values_of(clause), &kept) ||
-      !(kept || prefers_node() ||
-        is_of_rows(reinterpret_cast<Node*>(values_of(clause).left), nullptr)))
+/// Adds the path if the table is kept, or if there will be several searches.
+void add_search(PlannerInfo* root, RelOptInfo* rel, const Path* seqscan,
+                const SearchClause& clause) {
+  bool is_kept, drops_errors;
+  if (!is_ordered(clause) && clause.share * rel->tuples > kMaxFound && !prefers_node()) return;
+  if (!can_evaluate(root, rel, clause, &drops_errors) ||
+      !check_column(root, rel, values_of(clause), &is_kept) ||
+      !(is_kept || prefers_node() ||
+        is_of_outer_rows(reinterpret_cast<Node*>(values_of(clause).left), nullptr)))
     return;
   auto* const path = reinterpret_cast<SearchPath*>(newNode(sizeof(SearchPath), T_CustomPath));
   path->clause = clause;
-  path->kept = kept;
+  path->is_kept = is_kept;
   path->drops_errors = drops_errors;
   Path* const base = &path->custom.path;
   base->pathtype = T_CustomScan;
@@ -259,20 +259,20 @@ void add_search(PlannerInfo* root, RelOptInfo* rel, const Path* scan, const Sear
   if (is_ordered(clause)) base->pathkeys = list_make1(const_cast<PathKey*>(clause.order));
   path->custom.flags = CUSTOMPATH_SUPPORT_PROJECTION;
   path->custom.methods = &kPathMethods;
-  set_search_cost(root, scan, path);
+  set_search_cost(root, seqscan, path);
   if (prefers_node()) prefer(base);
   add_path(rel, base);
 }
 
-/// The share of rows within a radius, as it was estimated before. What nobody knows is taken for
-/// few: a search that finds many ends soon, and all rows are scanned.
+/// Returns the share of rows within a radius, if it was estimated. PostgreSQL's default for any
+/// inequality is no estimate. Without one, assumes few rows: if there are many, the node notices
+/// after some thousand and scans the table.
 Selectivity share_within(const RelOptInfo* rel, const RestrictInfo* info) {
-  const Selectivity few = kDefaultNeighbors / rel->tuples;
-  return info->norm_selec >= 0 && info->norm_selec < kUnknownShare ? info->norm_selec : few;
+  const bool is_estimated = info->norm_selec >= 0 && info->norm_selec < kDefaultIneqShare;
+  return is_estimated ? info->norm_selec : kDefaultNeighbors / rel->tuples;
 }
 
-/// The clause of the same search with a radius, where the table's own conditions have one about the
-/// same values.
+/// Adds the first radius among the table's quals that suits the clause.
 void add_radius(PlannerInfo* root, const RelOptInfo* rel, SearchClause* clause) {
   ListCell* cell;
   foreach (cell, rel->baserestrictinfo) {
@@ -287,8 +287,8 @@ void add_radius(PlannerInfo* root, const RelOptInfo* rel, SearchClause* clause) 
   }
 }
 
-/// Offers searches with values of other relations' rows, for nested loops.
-void add_parameterized(PlannerInfo* root, RelOptInfo* rel, const Path* scan) {
+/// Adds paths whose value is a column of another relation, for nested loops.
+void add_parameterized(PlannerInfo* root, RelOptInfo* rel, const Path* seqscan) {
   ListCell* cell;
   foreach (cell, rel->joininfo) {
     RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
@@ -297,33 +297,34 @@ void add_parameterized(PlannerInfo* root, RelOptInfo* rel, const Path* scan) {
     clause.outer = bms_difference(info->clause_relids, rel->relids);
     clause.info = info;
     if (!match_radius(root, rel, info, clause.outer, &clause.radius)) continue;
-    conditions_of(root);  // which know what share of pairs they leave
+    conditions_of(root);  // estimates the selectivities of join conditions
     clause.share = share_within(rel, info);
-    add_search(root, rel, scan, clause);
+    add_search(root, rel, seqscan, clause);
   }
 }
 
-/// set_rel_pathlist_hook: offers searches beside PostgreSQL's scans of a table.
-void offer_search(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTblEntry* entry) {
+/// set_rel_pathlist_hook.
+void add_searches(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTblEntry* entry) {
   if (previous_hook != nullptr) previous_hook(root, rel, rti, entry);
-  if (!customscan_enabled() || service_preference() == ServicePreference::kOff ||
-      !is_plain_table(rel, entry) || IS_DUMMY_REL(rel) ||
+  if (!customscan_enabled() || !is_plain_table(rel, entry) || IS_DUMMY_REL(rel) ||
       contain_volatile_functions(reinterpret_cast<Node*>(rel->baserestrictinfo)))
     return;
-  const Path* const scan = find_scan(rel);
-  if (scan == nullptr) return;
+  const Path* const seqscan = find_seqscan(rel);
+  if (seqscan == nullptr) return;
   SearchClause radius = {};
   add_radius(root, rel, &radius);
-  if (is_bounded(radius)) add_search(root, rel, scan, radius);
+  if (is_bounded(radius)) add_search(root, rel, seqscan, radius);
   SearchClause order = {};
   if (match_order(root, rel, &order)) {
     add_radius(root, rel, &order);
-    if (have_distances(root, rel, order)) add_search(root, rel, scan, order);
+    if (can_start_with_nearest(root, rel, order)) add_search(root, rel, seqscan, order);
   }
-  add_parameterized(root, rel, scan);
+  add_parameterized(root, rel, seqscan);
 }
 
-/// Notes for gpu_why() what is searched.
+// ---- Plans
+
+/// Notes for gpu_why() that a plan searches the table.
 void note_search(PlannerInfo* root, const RelOptInfo* rel, const SearchClause& clause) {
   if (clause.info != nullptr) note_served(root, clause.info);
   Planning* const planning = planning_of(root);
@@ -344,17 +345,17 @@ Plan* plan_search(PlannerInfo* root, RelOptInfo* rel, CustomPath* custom, List* 
   plan.test = values.test;
   plan.radius = is_bounded(clause) ? clause.radius.test : values.test;
   plan.attribute = reinterpret_cast<const Var*>(values.right)->varattno;
-  plan.ordered = is_ordered(clause);
-  plan.descending = plan.ordered && !is_ascending(clause.order);
-  plan.nulls_first = plan.ordered && clause.order->pk_nulls_first;
-  plan.bounded = is_bounded(clause);
-  plan.kept = path->kept;
-  plan.at_once = path->kept || prefers_node();
+  plan.is_ordered = is_ordered(clause);
+  plan.is_descending = plan.is_ordered && !is_ascending(clause.order);
+  plan.nulls_first = plan.is_ordered && clause.order->pk_nulls_first;
+  plan.is_bounded = is_bounded(clause);
+  plan.is_kept = path->is_kept;
+  plan.searches_first = path->is_kept || prefers_node();
   plan.drops_errors = path->drops_errors;
-  plan.wanted = path->wanted;
-  if (root->limit_tuples > 0) plan.most = static_cast<std::uint64_t>(root->limit_tuples);
-  const SearchExpressions expressions = {values.left, plan.bounded ? clause.radius.eps : nullptr,
-                                         plan.ordered ? clause.distance.condition : nullptr};
+  plan.expected = path->expected;
+  if (root->limit_tuples > 0) plan.limit = static_cast<std::uint64_t>(root->limit_tuples);
+  const SearchExpressions expressions = {values.left, plan.is_bounded ? clause.radius.eps : nullptr,
+                                         plan.is_ordered ? clause.distance.condition : nullptr};
   CustomScan* const scan = make_search_scan(plan, expressions);
   scan->flags = custom->flags;
   scan->scan.scanrelid = rel->relid;
@@ -368,7 +369,7 @@ Plan* plan_search(PlannerInfo* root, RelOptInfo* rel, CustomPath* custom, List* 
 void install_search_path() {
   install_search_node();
   previous_hook = set_rel_pathlist_hook;
-  set_rel_pathlist_hook = offer_search;
+  set_rel_pathlist_hook = add_searches;
 }
 
 }  // namespace gpujoin

@@ -1,5 +1,7 @@
 #include "pg/reading/table_search.h"
 
+#include "pg/engine_loader.h"
+#include "pg/reading/block_rows.h"
 #include "pg/service/reach_service.h"
 #include "pg/service/shared_rows.h"
 #include "pg/settings.h"
@@ -7,6 +9,7 @@
 #include "pg/store/huge_array.h"
 
 extern "C" {
+#include "access/table.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 }
@@ -14,13 +17,42 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// Reads what the service does not have, in a conversation that was left, or in a new one.
-bool find_rows(TableSearch* search, const SideColumns& columns) {
-  return read_kept_side(&search->connection, 1, columns, TableReader::kNode, &search->points,
-                        &search->shape, &search->kept);
+constexpr int kMemoryShares = 3;  // of gpujoin.host_memory_limit: points, their index, the rest
+
+/// Starts with an empty buffer for the rows that this session reads.
+void start_points(TableSearch* search, const SideColumns& columns, bool shares) {
+  search->points = {};
+  search->points.context = search->context;
+  search->points.limit = host_memory_limit_bytes() / kMemoryShares;
+  search->points.scalar = scalar_of(columns);
+  search->points.shares = shares;
+  search->points.spill = &search->spill;
+  search->shape = {};
 }
 
-/// What a search asks for.
+// ---- In the service
+
+/// Returns false if there is no service, or if it cannot keep the table.
+bool open_in_service(TableSearch* search, const SideColumns& columns) {
+  const bool waits = service_preference() == ServicePreference::kOn;
+  Status why;
+  if (service_preference() == ServicePreference::kOff || !IsUnderPostmaster ||
+      (!take_connection(&search->connection) &&
+       !reach_service(&search->connection, waits ? kConnectMs : 0, &why)))
+    return false;
+  start_points(search, columns, true);
+  search->is_waiting = true;
+  if (!read_kept_side(&search->connection, 1, columns, TableReader::kNode, &search->points,
+                      &search->shape, &search->kept)) {
+    close_connection(&search->connection);
+    return false;
+  }
+  search->is_waiting = false;
+  search->is_sent = search->kept.as_found;
+  return true;
+}
+
+/// Fills the message. Appends the descriptors of rows that the service does not have yet.
 Status fill_question(TableSearch* search, const JoinRequest& request, service::WantedEngine engine,
                      const Dataset& point, service::Search* question, SentSide* copies, int* files,
                      int* count) {
@@ -32,7 +64,7 @@ Status fill_question(TableSearch* search, const JoinRequest& request, service::W
   question->point_bytes = static_cast<std::uint32_t>(point_bytes(point));
   question->header.bytes = static_cast<std::uint32_t>(sent_bytes(*question));
   std::memcpy(question->point, gpujoin::point(point, 0), question->point_bytes);
-  if (search->told) return {};
+  if (search->is_sent) return {};
   const SharedSide side = {search->points.shared, &search->kept.table};
   return send_side(search->kept.table.rows, side, copies, &question->table, files, count);
 }
@@ -42,19 +74,16 @@ Status lost() {
                      "the gpujoin service ended while it searched a table");
 }
 
-/// Waits for the next part of the answer.
-Status hear(TableSearch* search, unsigned char* buffer, const service::FoundRows** answer) {
+/// Waits for the next message of the answer.
+Status receive_rows(const Connection& connection, unsigned char* buffer,
+                    const service::FoundRows** answer) {
   static const std::uint32_t wait_event = new_wait_event("GpujoinServiceSearch");
   service::Descriptors none;
-  for (;;) {
-    const Arrival arrival = await_message(&search->connection, buffer, &none, -1, wait_event);
-    if (arrival == Arrival::kInterrupted) {
-      CHECK_FOR_INTERRUPTS();
-      continue;
-    }
-    if (arrival != Arrival::kMessage) return lost();
-    break;
-  }
+  Arrival arrival;
+  while ((arrival = await_message(&connection, buffer, &none, -1, wait_event)) ==
+         Arrival::kInterrupted)
+    CHECK_FOR_INTERRUPTS();
+  if (arrival != Arrival::kMessage) return lost();
   service::close_descriptors(&none);
   *answer = service::message_as<service::FoundRows>(buffer);
   if (*answer == nullptr || (*answer)->count > service::kMostFoundRows)
@@ -62,26 +91,136 @@ Status hear(TableSearch* search, unsigned char* buffer, const service::FoundRows
   return (*answer)->status;
 }
 
-/// Takes the answer over, in the place of the one before.
-Status take_answer(TableSearch* search) {
-  alignas(8) unsigned char buffer[service::kMostMessageBytes];
+/// Rows on their way into TableSearch::rows.
+struct NewRows {
   service::FoundRow* rows = nullptr;
   std::uint64_t count = 0, room = 0;
+
+  void add(MemoryContext context, const service::FoundRow& row) {
+    reserve_next(context, &rows, count, &room);
+    rows[count++] = row;
+  }
+};
+
+/// Replaces the result of the search before.
+void take_rows(TableSearch* search, const NewRows& found, const char* engine,
+               std::uint64_t candidates) {
+  if (search->rows != nullptr) pfree(search->rows);
+  search->rows = found.rows;
+  search->count = found.count;
+  search->room = found.room;
+  strlcpy(search->engine, engine, sizeof search->engine);
+  search->candidates += candidates;
+}
+
+Status take_answer(TableSearch* search) {
+  alignas(8) unsigned char buffer[service::kMostMessageBytes];
+  NewRows found;
   const service::FoundRows* answer = nullptr;
   do {
-    const Status status = hear(search, buffer, &answer);
+    const Status status = receive_rows(search->connection, buffer, &answer);
     if (!status.ok()) return status;
-    for (std::uint32_t i = 0; i < answer->count; ++i) {
-      reserve_next(search->found_context, &rows, count, &room);
-      rows[count++] = answer->rows[i];
-    }
+    for (std::uint32_t i = 0; i < answer->count; ++i) found.add(search->context, answer->rows[i]);
   } while (answer->more);
-  search->waits = false;
-  if (search->rows != nullptr) pfree(search->rows);
-  search->rows = rows;
-  search->count = count;
-  std::memcpy(search->engine, answer->engine, sizeof search->engine);
-  search->candidates += answer->candidates;
+  search->is_waiting = false;
+  take_rows(search, found, answer->engine, answer->candidates);
+  return {};
+}
+
+Status search_in_service(TableSearch* search, const JoinRequest& request,
+                         service::WantedEngine engine, const Dataset& point) {
+  service::Search question;
+  SentSide copies;
+  int files[service::kMostDescriptors], count = 0;
+  Status status = fill_question(search, request, engine, point, &question, &copies, files, &count);
+  if (status.ok()) {
+    search->is_waiting = true;
+    if (send_message(search->connection.socket, question, files, count) !=
+        service::ChannelState::kDone)
+      status = lost();
+  }
+  close_side(&copies);
+  if (!status.ok()) return status;
+  search->is_sent = true;
+  return take_answer(search);
+}
+
+// ---- In this session
+
+/// Number of searches on the session's engine that have not ended.
+int local_searches = 0;
+
+/// Copies the column. Returns false if the table cannot be read by blocks, is too large, or has a
+/// value that is no finite point.
+bool open_in_session(TableSearch* search, const SideColumns& columns) {
+  static std::uint64_t last_identity = 0;
+  const Relation relation = table_open(columns.relation, NoLock);  // it is locked
+  bool has_odd = !can_read_blocks(relation, columns);
+  start_points(search, columns, false);
+  if (!has_odd) {
+    RowCollector rows = start_collecting(&columns, &search->points);
+    rows.has_odd = &has_odd;
+    rows.shape.as_stored = false;
+    read_blocks(relation, &rows, {});
+    search->shape = rows.shape;
+  }
+  table_close(relation, NoLock);
+  if (has_odd || is_spilled(search->points)) return false;
+  const EngineTable* const engine = session_cpu();
+  const Dataset points = finish_points(&search->points);
+  search->kept = {};
+  search->kept.table.rows = points;
+  search->kept.rows = points.rows;
+  search->kept.dims = points.dims;
+  search->local = ++last_identity;
+  ++local_searches;
+  engine->keep(host_memory_limit_bytes() / kMemoryShares, 0);
+  return true;
+}
+
+void close_join(TableSearch* search) {
+  if (search->join != nullptr) session_cpu()->close(std::exchange(search->join, nullptr));
+}
+
+void close_in_session(TableSearch* search) {
+  const EngineTable* const engine = session_cpu();
+  close_join(search);
+  engine->forget(search->local);
+  search->local = 0;
+  if (--local_searches == 0) engine->keep(0, 0);
+}
+
+/// Adds the pairs of all batches. Returns kEnd, or why the join failed.
+Status take_pairs(TableSearch* search, NewRows* found) {
+  const EngineTable* const engine = session_cpu();
+  ResultBatch batch;
+  for (;;) {
+    const Status status = engine->next_batch(search->join, &batch);
+    CHECK_FOR_INTERRUPTS();
+    if (status.code == StatusCode::kInterrupted) continue;
+    if (!status.ok()) return status;
+    const std::uint64_t pairs = batch.row_count > 0 ? batch.entry(batch.row_count) : 0;
+    for (std::uint64_t i = 0; i < pairs; ++i)
+      found->add(search->context, {batch.right_ids[batch.neighbors[i]], batch.distances[i]});
+  }
+}
+
+Status search_in_session(TableSearch* search, const JoinRequest& asked, const Dataset& point) {
+  const EngineTable* const engine = session_cpu();
+  Dataset rows = search->kept.table.rows;
+  rows.key = {search->local, 1};
+  JoinRequest request = asked;
+  request.sides = request.sides.with_rows(point, rows);
+  request.resources.interrupt = &InterruptPending;
+  Status status = engine->open(&request, &search->join);
+  if (!status.ok()) return status;
+  NewRows found;
+  JoinStats stats = {};
+  status = take_pairs(search, &found);
+  engine->stats(search->join, &stats);
+  close_join(search);
+  if (status.code != StatusCode::kEnd) return status;
+  take_rows(search, found, engine->name, stats.candidates);
   return {};
 }
 
@@ -89,57 +228,29 @@ Status take_answer(TableSearch* search) {
 
 TableSearch* open_table_search(const SideColumns& columns) {
   TableSearch* const search = static_cast<TableSearch*>(palloc0(sizeof(TableSearch)));
+  search->context = CurrentMemoryContext;
   search->connection = {};
-  search->found_context = CurrentMemoryContext;
+  init_spill_file(&search->spill, CurrentMemoryContext);
   call_at_end(
       CurrentMemoryContext,
       [](void* ended) { close_table_search(static_cast<TableSearch*>(ended)); }, search);
-  search->points.context = CurrentMemoryContext;
-  search->points.limit = host_memory_limit_bytes() / 3;
-  search->points.scalar = scalar_of(columns);
-  search->points.shares = true;
-  init_spill_file(&search->spill, CurrentMemoryContext);
-  search->points.spill = &search->spill;
-  const long patience = service_preference() == ServicePreference::kOn ? kConnectMs : 0;
-  Status why;
-  if (service_preference() == ServicePreference::kOff || !IsUnderPostmaster ||
-      (!take_connection(&search->connection) &&
-       !reach_service(&search->connection, patience, &why)))
-    return nullptr;
-  search->waits = true;
-  if (find_rows(search, columns)) {
-    search->waits = false;
-    search->told = search->kept.as_found;
-    return search;
-  }
+  if (open_in_service(search, columns) || open_in_session(search, columns)) return search;
   close_table_search(search);
   return nullptr;
 }
 
 Status search_table(TableSearch* search, const JoinRequest& request, service::WantedEngine engine,
                     const Dataset& point) {
-  service::Search question;
-  SentSide copies;
-  int files[service::kMostDescriptors], count = 0;
-  Status status = fill_question(search, request, engine, point, &question, &copies, files, &count);
-  if (status.ok() && search->connection.socket < 0) status = lost();
-  if (status.ok()) {
-    search->waits = true;
-    if (send_message(search->connection.socket, question, files, count) !=
-        service::ChannelState::kDone)
-      status = lost();
-  }
-  close_side(&copies);
-  if (!status.ok()) return status;
-  search->told = true;
-  return take_answer(search);
+  return search->local > 0 ? search_in_session(search, request, point)
+                           : search_in_service(search, request, engine, point);
 }
 
 void close_table_search(TableSearch* search) {
-  if (search->waits)
+  if (search->is_waiting)
     close_connection(&search->connection);
   else
     leave_connection(&search->connection);
+  if (search->local > 0) close_in_session(search);
   close_spill_file(&search->spill);
 }
 

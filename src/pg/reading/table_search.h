@@ -1,43 +1,49 @@
-// Searches in a table whose rows stay in gpujoin_service: the nearest rows of one row at a time, as
-// one snapshot has them.
+// Searches in one table for the rows nearest to a value, one value at a time, as one snapshot sees
+// the table. gpujoin_service runs them if it can keep the table. If not, this session copies the
+// column once and runs them on its own CPU engine.
 #pragma once
 
 #include "pg/reading/kept_side.h"
+#include "pg/store/spill_file.h"
 
 namespace gpujoin {
 
 struct TableSearch {
-  Connection connection;
-  bool waits;          ///< an answer is due, without which the conversation is of no further use
-  PointBuffer points;  ///< rows that were read in the place of those that nothing proves
-  SpillFile spill;     ///< for these; a table that needs it is not searched
-  bool told;           ///< the service has these
+  MemoryContext context;
+  Connection connection;  ///< to the service; closed if this session searches by itself
+  bool is_waiting;        ///< the service has yet to answer: the connection cannot be reused
+  bool is_sent;           ///< the service has the rows that this session read
+  PointBuffer points;     ///< rows that this session read
+  SpillFile spill;        ///< `points` go here beyond their limit; then there are no searches
   KeptSide kept;
-  ValueShape shape;  ///< of the values
-  // What the last search found, the nearest first:
-  MemoryContext found_context;
+  ValueShape shape;     ///< dimensions and SRID of the column's values
+  std::uint64_t local;  ///< identity of `points` for the session's engine; 0: the service searches
+  Join* join;           ///< on the session's engine; null unless one is running
+  // Result of the last search, nearest row first:
   service::FoundRow* rows;  ///< [count]
-  std::uint64_t count;
+  std::uint64_t count, room;
   char engine[sizeof(service::FoundRows::engine)];
-  std::uint64_t candidates;  ///< of all searches
+  std::uint64_t candidates;  ///< sum of all searches
 };
 
-/// Begins searches in a table as the active snapshot has it: reads those blocks that the service
-/// does not have. Null where the table cannot stay or there is no service. Ends with the current
-/// memory context, which keeps what was read. Raises errors of reading and interrupts.
+/// Prepares searches in a table as the active snapshot sees it. Reads the blocks that the service
+/// does not have; without a service, all blocks. Returns null if the table cannot be read by
+/// blocks, or if some value is no finite point. The searches end with the current memory context.
+/// Raises errors of reading, and interrupts.
 TableSearch* open_table_search(const SideColumns& columns);
 
-/// Looks for Output::nearest() of a request without rows, near a point as the columns have them.
-/// Where that fails, what the search before found stays. Raises interrupts.
+/// Finds the rows that `request`, an Output::nearest() without datasets, asks for. Sets
+/// search->rows and search->count. On failure they keep the result of the search before. Raises
+/// interrupts.
 Status search_table(TableSearch* search, const JoinRequest& request, service::WantedEngine engine,
                     const Dataset& point);
 
-/// Whether a point can be looked for: its message has room for it.
+/// Returns true if a message to the service has room for the point.
 inline bool has_room_for(const Dataset& point) {
   return point_bytes(point) <= service::kMostPointBytes;
 }
 
-/// Ends the searches, and leaves their conversation for others. Raises nothing.
+/// Ends the searches. Returns the connection to the session for later use. Raises nothing.
 void close_table_search(TableSearch* search);
 
 }  // namespace gpujoin
