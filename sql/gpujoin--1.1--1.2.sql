@@ -15,17 +15,18 @@ END
 $$;
 COMMENT ON FUNCTION gpu_why IS 'which distances of a query the plan node serves, why not the others, and what to write instead';
 
--- One more column. Views of users over pg_stat_gpujoin stay.
+-- Two more columns. Views of users over pg_stat_gpujoin stay.
 
 ALTER FUNCTION gpu_join_counts() RENAME TO gpu_join_counts_1_1;
 CREATE FUNCTION gpu_join_counts(
     OUT datid oid, OUT joins bigint, OUT service_joins bigint, OUT device_joins bigint, OUT cancels bigint, OUT rows bigint,
     OUT pairs bigint, OUT candidates bigint, OUT table_blocks bigint, OUT blocks_read bigint, OUT engine_fallbacks bigint,
     OUT topk_fallbacks bigint, OUT nested_loops bigint, OUT service_fallbacks bigint, OUT read_ms float8, OUT index_ms float8,
-    OUT join_ms float8, OUT stats_reset timestamptz, OUT missed_joins bigint)
+    OUT join_ms float8, OUT stats_reset timestamptz, OUT missed_joins bigint, OUT searches bigint)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'gpujoin_join_counts' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10;
 COMMENT ON FUNCTION gpu_join_counts() IS 'what the joins of each database did';
 CREATE OR REPLACE VIEW pg_stat_gpujoin AS SELECT d.datname, c.* FROM gpu_join_counts() c LEFT JOIN pg_database d ON d.oid = c.datid;
 COMMENT ON COLUMN pg_stat_gpujoin.missed_joins IS 'distances over more than 100 million pairs that queries were planned for without the node';
+COMMENT ON COLUMN pg_stat_gpujoin.searches IS 'searches of one table for the rows near one value';
 DROP FUNCTION gpu_join_counts_1_1();

@@ -448,7 +448,7 @@ CREATE FUNCTION gpu_join_counts(
     OUT datid oid, OUT joins bigint, OUT service_joins bigint, OUT device_joins bigint, OUT cancels bigint, OUT rows bigint,
     OUT pairs bigint, OUT candidates bigint, OUT table_blocks bigint, OUT blocks_read bigint, OUT engine_fallbacks bigint,
     OUT topk_fallbacks bigint, OUT nested_loops bigint, OUT service_fallbacks bigint, OUT read_ms float8, OUT index_ms float8,
-    OUT join_ms float8, OUT stats_reset timestamptz, OUT missed_joins bigint)
+    OUT join_ms float8, OUT stats_reset timestamptz, OUT missed_joins bigint, OUT searches bigint)
     RETURNS SETOF record
     AS 'MODULE_PATHNAME', 'gpujoin_join_counts' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10;
 COMMENT ON FUNCTION gpu_join_counts() IS 'what the joins of each database did';
@@ -475,6 +475,7 @@ COMMENT ON COLUMN pg_stat_gpujoin.index_ms IS 'milliseconds that building indexe
 COMMENT ON COLUMN pg_stat_gpujoin.join_ms IS 'milliseconds that comparing rows took';
 COMMENT ON COLUMN pg_stat_gpujoin.stats_reset IS 'time of the last gpu_reset_join_counts()';
 COMMENT ON COLUMN pg_stat_gpujoin.missed_joins IS 'distances over more than 100 million pairs that queries were planned for without the node';
+COMMENT ON COLUMN pg_stat_gpujoin.searches IS 'searches of one table for the rows near one value';
 
 CREATE FUNCTION gpu_reset_join_counts() RETURNS boolean
     AS 'MODULE_PATHNAME', 'gpujoin_reset_join_counts' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;

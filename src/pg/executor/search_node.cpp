@@ -19,6 +19,7 @@
 #include "pg/executor/input_scan.h"
 #include "pg/reading/late_rows.h"
 #include "pg/reading/table_search.h"
+#include "pg/service/join_reports.h"
 #include "pg/settings.h"
 #include "pg/store/huge_array.h"
 #include "pg/trap.h"
@@ -512,6 +513,10 @@ void end(CustomScanState* state) {
   end_sort(node);
   close_late_rows(node->rows);
   if (node->search != nullptr) close_table_search(node->search);
+  if (node->report.searches == 0) return;
+  service::JoinCounts counts = {};
+  counts.searches = node->report.searches;
+  report_join(counts);
 }
 
 void explain_expression(const SearchNode* node, const char* label, Expr* expression,

@@ -49,6 +49,7 @@ bool make_counts(const service::DatabaseCounts& database, Row* row) {
     add(row, Float8GetDatum(ms));
   add(row, time_of(database.since_us));
   add_count(row, counts.missed_joins);
+  add_count(row, counts.searches);
   return true;
 }
 

@@ -357,6 +357,7 @@ struct JoinCounts {
   std::uint64_t fallbacks[kCountedFallbacks];
   double read_ms, index_ms, join_ms;
   std::uint64_t missed_joins;  ///< of many pairs that were planned without us
+  std::uint64_t searches;      ///< of one table for the rows near one value
 };
 
 inline void add_counts(const JoinCounts& more, JoinCounts* sum) {
@@ -374,6 +375,7 @@ inline void add_counts(const JoinCounts& more, JoinCounts* sum) {
   sum->index_ms += more.index_ms;
   sum->join_ms += more.join_ms;
   sum->missed_joins += more.missed_joins;
+  sum->searches += more.searches;
 }
 
 /// In the place of Hello: adds to the counts of the sender's database. The sender hangs up.

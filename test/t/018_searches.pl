@@ -1,0 +1,94 @@
+# Searches of one table by many sessions: they share what the service keeps, see their own snapshots, and survive its death.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Utils;
+use Session;
+use Test::More;
+
+my $node = start_server('searches', 'gpujoin.service = auto', 'gpujoin.cpu_threads = 2', "session_preload_libraries = 'gpujoin'");
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE places (id int PRIMARY KEY, p point);
+INSERT INTO places SELECT i, point(i % 200, i / 200) FROM generate_series(1, 20000) i;
+CREATE TABLE asked AS SELECT id, p FROM places WHERE id % 401 = 7;
+VACUUM ANALYZE;
+SQL
+
+my $near = 'SELECT id FROM places WHERE p <-> point(50.25, 50.5) < 1.2 ORDER BY id';
+my $first = 'SELECT id FROM places ORDER BY p <-> point(50.25, 50.5), id LIMIT 5';
+my $each = 'SELECT sum((SELECT count(*) FROM places x WHERE x.p <-> a.p < 2.5)) FROM asked a';
+my %right = map { $_ => $node->safe_psql('postgres', "SET gpujoin.enable_customscan = off; $_") } $near, $first, $each;
+
+sub searches { return $node->safe_psql('postgres', 'SELECT coalesce(sum(searches), 0) FROM pg_stat_gpujoin') }
+
+my $session = Session->new($node);
+$session->value('SET gpujoin.service = on');
+is($session->value($each), $right{$each}, 'searches for each row');
+like($session->value("EXPLAIN (COSTS OFF) $first"), qr/GpuSimilarityScan.*Index: kept/s, 'and the table stays');
+is($session->value("SELECT count(*) FROM gpu_resident WHERE relation = 'places'::regclass"), 1, 'gpu_resident shows it');
+is($session->value($_), $right{$_}, $_) for $near, $first;
+
+# The plan of another session uses it, too; each search is counted.
+my $counted = searches();
+my @crowd = map { Session->new($node) } 1 .. 6;
+for my $turn (1 .. 5) {
+  $_->start("$near; $first; $each") for @crowd;
+  is_deeply([ map { $_->result->{rows} } @crowd ], [ (join "\n", @right{ $near, $first, $each }) x 6 ], "six sessions at once, turn $turn");
+}
+$_->quit for @crowd;
+my $asked = $session->value('SELECT count(*) FROM asked');
+ok(wait_until($Session::DEADLINE, sub { searches() - $counted >= 5 * 6 * ($asked + 1) }), 'searches are counted')
+  or diag(searches() - $counted . " of $asked each");
+
+# Snapshots.
+my $old = Session->new($node);
+$old->value('BEGIN ISOLATION LEVEL REPEATABLE READ');
+is($old->value($near), $right{$near}, 'a snapshot');
+my $writer = Session->new($node);
+$writer->value('BEGIN; DELETE FROM places WHERE id = 10050; INSERT INTO places VALUES (-1, point(50.25, 50.5))');
+is($writer->value($near), "-1\n" . join("\n", grep { $_ != 10050 } split /\n/, $right{$near}), 'a writer finds what it wrote');
+is($session->value($near), $right{$near}, 'others do not yet');
+$writer->value('COMMIT');
+is($session->value($near), "-1\n" . join("\n", grep { $_ != 10050 } split /\n/, $right{$near}), 'then they do');
+is($session->value("$first"), join("\n", -1, grep({ $_ != 10050 } split(/\n/, $right{$first}))), 'in their order')
+  if ((split /\n/, $right{$first}))[4] == 10050;
+is($old->value($near), $right{$near}, 'and an older snapshot never');
+$old->value('COMMIT');
+$writer->value('DELETE FROM places WHERE id = -1; INSERT INTO places VALUES (10050, (SELECT p FROM asked LIMIT 1)); UPDATE places SET p = point(10050 % 200, 10050 / 200) WHERE id = 10050');
+is($session->value($near), $right{$near}, 'all is as it was');
+
+# A cursor goes on though the service has died; searches that are at work when it dies find the same.
+$session->value("BEGIN; DECLARE c CURSOR FOR SELECT id FROM places ORDER BY p <-> point(50.25, 50.5), id");
+my @ids = split /\n/, $session->value('FETCH 10 FROM c');
+kill 'KILL', service_pids($node);
+push @ids, split /\n/, $session->value('FETCH 5000 FROM c');
+$session->value('COMMIT');
+is_deeply(\@ids, [ split /\n/, $node->safe_psql('postgres', 'SET gpujoin.enable_customscan = off; SELECT id FROM places ORDER BY p <-> point(50.25, 50.5), id LIMIT 5010') ],
+  'a cursor over the end of the service');
+my $wrong = 0;
+$_->value('RESET gpujoin.service') for $session, $old;
+for my $turn (1 .. 40) {
+  $_->start("$each") for $session, $old;
+  select undef, undef, undef, 0.002 * ($turn % 13);
+  kill 'KILL', service_pids($node);
+  for my $one ($session, $old) {
+    my $result = $one->result;
+    ++$wrong if ($result->{rows} // '') ne $right{$each};
+  }
+}
+is($wrong, 0, 'forty times the service was killed under searches');
+
+# A cancel.
+my $pid = $session->pid;
+$session->start('SELECT (SELECT count(*) FROM places x WHERE x.p <-> a.p < 2.5), pg_sleep(60) FROM asked a');
+my $asleep = "SELECT count(*) FROM pg_stat_activity WHERE pid = $pid AND wait_event = 'PgSleep'";
+ok(wait_until($Session::DEADLINE, sub { $node->safe_psql('postgres', $asleep) == 1 }), 'a query of searches is at work');
+$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+is($session->result->{state}, '57014', 'and ends a query of searches');
+is($session->value($near), $right{$near}, 'after which the session searches again');
+$_->quit for $session, $old, $writer;
+
+done_testing();
