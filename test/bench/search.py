@@ -5,7 +5,6 @@ import tempfile
 from statistics import median, quantiles
 
 from common import WITHOUT_NODE, cluster, has_postgis, number, output_of, ratio, say, table, versions
-from figures import compare
 
 SECONDS = 3
 OWN, SCAN = {'gpujoin.service': 'on', 'gpujoin.prefer_node': 'on'}, {**WITHOUT_NODE, 'enable_indexscan': 'off', 'enable_bitmapscan': 'off'}
@@ -68,8 +67,6 @@ def rows_of(what, rounds, contenders):
     lines = []
     for name, (middle, most) in found.items():
         lines.append([what if not lines else '', name, number(middle), number(most), ratio(middle / own) if lines else ''])
-        if lines[1:]:
-            compare(what, name, own, middle)
     return lines
 
 

@@ -53,8 +53,8 @@ bool find_table_side(const PlanState* input, AttrNumber value, const ValueType& 
                      ValueForm form, SideColumns* columns) {
   const AttrNumber attribute = table_column(input, value);
   if (attribute <= 0) return false;
-  return take_value_column(table_scan(input)->ss.ss_currentRelation, attribute, type, form,
-                           columns);
+  return take_value_columns(table_scan(input)->ss.ss_currentRelation, list_make1_int(attribute),
+                            type, form, columns);
 }
 
 }  // namespace gpujoin

@@ -176,8 +176,10 @@ void open_search(SearchNode* node) {
       AllocSetContextCreate(node->search_context, "gpujoin searched value", ALLOCSET_SMALL_SIZES);
   const MemoryContext caller = MemoryContextSwitchTo(node->search_context);
   SideColumns columns;
-  if (take_value_column(node->css.ss.ss_currentRelation, node->plan.attribute,
-                        *node->plan.test.type, node->plan.test.by->compared, &columns))
+  const auto* const scan = castNode(CustomScan, node->css.ss.ps.plan);
+  if (take_value_columns(node->css.ss.ss_currentRelation,
+                         static_cast<List*>(llast(scan->custom_private)), *node->plan.test.type,
+                         node->plan.test.by->compared, &columns))
     node->search = open_table_search(columns);
   MemoryContextSwitchTo(caller);
 }
@@ -573,7 +575,8 @@ const CustomScanMethods kScanMethods = {kSearchName, create};
 
 }  // namespace
 
-CustomScan* make_search_scan(const SearchPlan& plan, const SearchExpressions& expressions) {
+CustomScan* make_search_scan(const SearchPlan& plan, const List* attributes,
+                             const SearchExpressions& expressions) {
   CustomScan* const scan = makeNode(CustomScan);
   const Size size = VARHDRSZ + sizeof plan;
   char* const bytes = static_cast<char*>(palloc(size));
@@ -581,8 +584,9 @@ CustomScan* make_search_scan(const SearchPlan& plan, const SearchExpressions& ex
   std::memcpy(VARDATA(bytes), &plan, sizeof plan);
   scan->methods = &kScanMethods;
   scan->custom_private =
-      list_make3(makeConst(BYTEAOID, -1, InvalidOid, -1, PointerGetDatum(bytes), false, false),
-                 makeInteger(test_number(plan.test)), makeInteger(test_number(plan.radius)));
+      list_make4(makeConst(BYTEAOID, -1, InvalidOid, -1, PointerGetDatum(bytes), false, false),
+                 makeInteger(test_number(plan.test)), makeInteger(test_number(plan.radius)),
+                 list_copy(attributes));
   scan->custom_exprs = list_make1(expressions.value);
   if (expressions.eps != nullptr) scan->custom_exprs = lappend(scan->custom_exprs, expressions.eps);
   if (expressions.order != nullptr)

@@ -19,7 +19,6 @@ inline constexpr const char* kSearchName = "GpuSimilarityScan";
 struct SearchPlan {
   SimilarityTest test;    ///< of the ORDER BY if there is one, else of the radius
   SimilarityTest radius;  ///< how the condition compares the distance with the radius
-  AttrNumber attribute;   ///< the searched column
   bool is_ordered;     ///< ORDER BY the distance, or by an expression that rises or falls with it
   bool is_descending;  ///< the expression falls with the distance: ORDER BY ... DESC
   bool nulls_first;
@@ -38,8 +37,10 @@ struct SearchExpressions {
   Expr* order;  ///< float8 over the table's row; null unless is_ordered
 };
 
-/// Makes the plan node. The caller sets scanrelid, target list, quals and flags.
-CustomScan* make_search_scan(const SearchPlan& plan, const SearchExpressions& expressions);
+/// Makes the plan node. `attributes` are the searched columns, a list of integers: one, or several
+/// that are coordinates. The caller sets scanrelid, target list, quals and flags.
+CustomScan* make_search_scan(const SearchPlan& plan, const List* attributes,
+                             const SearchExpressions& expressions);
 
 void install_search_node();
 

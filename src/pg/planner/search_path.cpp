@@ -25,6 +25,7 @@ extern "C" {
 #include "optimizer/planmain.h"
 #include "optimizer/restrictinfo.h"
 #include "parser/parsetree.h"
+#include "utils/fmgroids.h"
 #include "utils/spccache.h"
 }
 
@@ -73,10 +74,28 @@ bool is_searchable(const SimilarityTest& test) {
          !test.by->of_empty;
 }
 
-/// Returns true if the value is a user column of the table.
-bool is_column(const RelOptInfo* rel, const Expr* value) {
+bool is_column(const RelOptInfo* rel, const Node* value) {
   const auto* const column = reinterpret_cast<const Var*>(value);
   return IsA(value, Var) && column->varno == static_cast<int>(rel->relid) && column->varattno > 0;
+}
+
+/// Returns the user columns of the table that the value is: one, or those in ARRAY[x, y] or
+/// point(x, y). NIL if the value is something else.
+List* columns_of(const RelOptInfo* rel, const Expr* value) {
+  const Node* const node = reinterpret_cast<const Node*>(value);
+  const List* values = list_make1(const_cast<Node*>(node));
+  if (IsA(node, ArrayExpr))
+    values = reinterpret_cast<const ArrayExpr*>(value)->elements;
+  else if (IsA(node, FuncExpr) &&
+           reinterpret_cast<const FuncExpr*>(value)->funcid == F_POINT_FLOAT8_FLOAT8)
+    values = reinterpret_cast<const FuncExpr*>(value)->args;
+  List* columns = NIL;
+  ListCell* cell;
+  foreach (cell, values) {
+    if (!is_column(rel, static_cast<const Node*>(lfirst(cell)))) return NIL;
+    columns = lappend_int(columns, static_cast<const Var*>(lfirst(cell))->varattno);
+  }
+  return columns;
 }
 
 /// Returns false for a constant radius that no engine can use, such as NaN.
@@ -94,7 +113,7 @@ bool match_radius(PlannerInfo* root, const RelOptInfo* rel, const RestrictInfo* 
   return !info->pseudoconstant && info->security_level <= rel->baserestrict_min_security &&
          implied_distance(info->clause, radius) && is_searchable(radius->test) &&
          radius->with == NIL && bind_to_sides(root, outer, rel->relids, radius) &&
-         !has_row_radii(*radius) && is_column(rel, radius->right) && may_be_usable(*radius);
+         !has_row_radii(*radius) && columns_of(rel, radius->right) != NIL && may_be_usable(*radius);
 }
 
 /// Returns the expression over the table's row that has the order of the key; null if there is
@@ -129,7 +148,7 @@ bool match_order(PlannerInfo* root, const RelOptInfo* rel, SearchClause* clause)
   Expr* const expression = find_sorted_expression(rel, key);
   if (expression == nullptr || IsA(expression, Var) ||
       !match_ranked(root, expression, !is_ascending(key), rel->relids, &clause->distance) ||
-      !is_searchable(clause->distance.test) || !is_column(rel, clause->distance.right))
+      !is_searchable(clause->distance.test) || columns_of(rel, clause->distance.right) == NIL)
     return false;
   clause->order = key;
   return true;
@@ -137,9 +156,11 @@ bool match_order(PlannerInfo* root, const RelOptInfo* rel, SearchClause* clause)
 
 /// Returns false if rows without a distance have to come first: a search does not find them.
 bool can_start_with_nearest(PlannerInfo* root, const RelOptInfo* rel, const SearchClause& clause) {
-  const auto* const column = reinterpret_cast<const Var*>(clause.distance.right);
-  return !clause.order->pk_nulls_first || is_bounded(clause) ||
-         is_never_null(root, rel, column->varattno);
+  if (!clause.order->pk_nulls_first || is_bounded(clause)) return true;
+  ListCell* cell;
+  foreach (cell, columns_of(rel, clause.distance.right))
+    if (!is_never_null(root, rel, static_cast<AttrNumber>(lfirst_int(cell)))) return false;
+  return true;
 }
 
 /// Returns true if both clauses compare the same values in the same metric.
@@ -190,15 +211,14 @@ const Path* find_seqscan(const RelOptInfo* rel) {
   return nullptr;
 }
 
-/// Returns true if the column's type fits the test. Sets *is_kept if the service has the column.
-bool check_column(const PlannerInfo* root, const RelOptInfo* rel, const SimilarityClause& values,
-                  bool* is_kept) {
+/// Returns true if the columns' types fit the test. Sets *is_kept if the service has the columns.
+bool check_columns(const PlannerInfo* root, const RelOptInfo* rel, const SimilarityClause& values,
+                   bool* is_kept) {
   const RangeTblEntry* const entry = planner_rt_fetch(rel->relid, const_cast<PlannerInfo*>(root));
   const Relation relation = table_open(entry->relid, NoLock);  // the planner holds a lock
   SideColumns columns;
-  const bool fits =
-      take_value_column(relation, reinterpret_cast<const Var*>(values.right)->varattno,
-                        *values.test.type, values.test.by->compared, &columns);
+  const bool fits = take_value_columns(relation, columns_of(rel, values.right), *values.test.type,
+                                       values.test.by->compared, &columns);
   table_close(relation, NoLock);
   *is_kept = fits && service_preference() != ServicePreference::kOff && are_kept(columns);
   return fits;
@@ -242,7 +262,7 @@ void add_search(PlannerInfo* root, RelOptInfo* rel, const Path* seqscan,
   bool is_kept, drops_errors;
   if (!is_ordered(clause) && clause.share * rel->tuples > kMaxFound && !prefers_node()) return;
   if (!can_evaluate(root, rel, clause, &drops_errors) ||
-      !check_column(root, rel, values_of(clause), &is_kept) ||
+      !check_columns(root, rel, values_of(clause), &is_kept) ||
       !(is_kept || prefers_node() ||
         is_of_outer_rows(reinterpret_cast<Node*>(values_of(clause).left), nullptr)))
     return;
@@ -344,7 +364,6 @@ Plan* plan_search(PlannerInfo* root, RelOptInfo* rel, CustomPath* custom, List* 
   SearchPlan plan = {};
   plan.test = values.test;
   plan.radius = is_bounded(clause) ? clause.radius.test : values.test;
-  plan.attribute = reinterpret_cast<const Var*>(values.right)->varattno;
   plan.is_ordered = is_ordered(clause);
   plan.is_descending = plan.is_ordered && !is_ascending(clause.order);
   plan.nulls_first = plan.is_ordered && clause.order->pk_nulls_first;
@@ -356,7 +375,7 @@ Plan* plan_search(PlannerInfo* root, RelOptInfo* rel, CustomPath* custom, List* 
   if (root->limit_tuples > 0) plan.limit = static_cast<std::uint64_t>(root->limit_tuples);
   const SearchExpressions expressions = {values.left, plan.is_bounded ? clause.radius.eps : nullptr,
                                          plan.is_ordered ? clause.distance.condition : nullptr};
-  CustomScan* const scan = make_search_scan(plan, expressions);
+  CustomScan* const scan = make_search_scan(plan, columns_of(rel, values.right), expressions);
   scan->flags = custom->flags;
   scan->scan.scanrelid = rel->relid;
   scan->scan.plan.targetlist = columns;

@@ -166,7 +166,8 @@ bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumn
   traits.bytes = table.traits;
   const std::uint64_t proven = proven_rows(blocks, table.rows, read);
   const bool mixed = proven > 0 && points->rows > 0 && !fit_together(traits.shape, rows.shape);
-  if (mixed || has_odd || is_spilled(*points)) return false;
+  kept->is_unfit = mixed || has_odd || is_spilled(*points);
+  if (kept->is_unfit) return false;
   if (proven == 0) traits = {.shape = rows.shape};
   *shape = traits.shape;
   kept->kept = true;

@@ -232,20 +232,28 @@ void name_by_ctid(SideColumns* columns) {
   columns->unique_id = true;
 }
 
-bool take_value_column(Relation relation, AttrNumber attribute, const ValueType& type,
-                       ValueForm form, SideColumns* columns) {
+bool take_value_columns(Relation relation, const List* attributes, const ValueType& type,
+                        ValueForm form, SideColumns* columns) {
+  const int count = list_length(attributes);
   *columns = {};
   columns->relation = RelationGetRelid(relation);
   columns->shape = Shape::kPoints;
   columns->form = form;
   name_by_ctid(columns);
-  columns->value_type = &type;
-  columns->count = 1;
-  columns->attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber)));
-  columns->attributes[0] = attribute;
-  columns->types = static_cast<Oid*>(palloc(sizeof(Oid)));
-  columns->types[0] = column_type(relation, attribute);
-  return is_type(type, columns->types[0]);
+  columns->count = count;
+  columns->attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * count));
+  columns->types = static_cast<Oid*>(palloc(sizeof(Oid) * count));
+  bool are_floats = true;
+  for (int i = 0; i < count; ++i) {
+    columns->attributes[i] = static_cast<AttrNumber>(list_nth_int(attributes, i));
+    columns->types[i] = column_type(relation, columns->attributes[i]);
+    are_floats = are_floats && (columns->types[i] == FLOAT4OID || columns->types[i] == FLOAT8OID);
+  }
+  if (count == 1 && is_type(type, columns->types[0])) {
+    columns->value_type = &type;
+    return true;
+  }
+  return are_floats && form == ValueForm::kPoint && scalar_of(*columns) == scalar_of(type, form);
 }
 
 AttrNumber primary_key(Relation relation) {

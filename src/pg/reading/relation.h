@@ -112,10 +112,11 @@ Oid column_type(Relation relation, AttrNumber attribute);
 /// Has rows known by their ctids, as integers.
 void name_by_ctid(SideColumns* columns);
 
-/// Sets the columns to one that has values of a type, which become this, and the ctid. False: the
-/// column is of another type.
-bool take_value_column(Relation relation, AttrNumber attribute, const ValueType& type,
-                       ValueForm form, SideColumns* columns);
+/// Sets the columns to the ctid and the numbered ones, a list of integers, which hold values of the
+/// type: one column of the type, or floats that are the coordinates of its points. Returns false if
+/// the columns have other types.
+bool take_value_columns(Relation relation, const List* attributes, const ValueType& type,
+                        ValueForm form, SideColumns* columns);
 
 /// The single-column primary key of an integer type, or InvalidAttrNumber.
 AttrNumber primary_key(Relation relation);

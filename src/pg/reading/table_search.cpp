@@ -234,7 +234,9 @@ TableSearch* open_table_search(const SideColumns& columns) {
   call_at_end(
       CurrentMemoryContext,
       [](void* ended) { close_table_search(static_cast<TableSearch*>(ended)); }, search);
-  if (open_in_service(search, columns) || open_in_session(search, columns)) return search;
+  if (open_in_service(search, columns) ||
+      (!search->kept.is_unfit && open_in_session(search, columns)))
+    return search;
   close_table_search(search);
   return nullptr;
 }
