@@ -170,7 +170,7 @@ NearestTilePlan NearestJoin::plan_tiles() const {
           .most_raw = most_raw,
           .k = request_.neighbors(),
           .screen = choose_group_screen(),
-          .row_screen = choose_row_screen()};
+          .byte_screen = choose_byte_screen()};
 }
 
 NearestPlan NearestJoin::plan_tree() const {
@@ -216,7 +216,13 @@ struct NearestJoin::Walkers {
 };
 
 /// Workers share the right tiles where there is one left tile.
-void NearestJoin::search_tiles(const NearestTilePlan& plan) {
+void NearestJoin::search_tiles(NearestTilePlan plan) {
+  BytePoint point;
+  if (plan.left->points == 1 && !request_.self_join()) {
+    point = make_byte_point(budget_, *plan.left);
+    plan.left_point = &point;
+    plan.right_bytes = &right_->byte_tiles(pool_);
+  }
   Walkers<NearestTileWalker> made(*this, plan);
   std::deque<NearestTileWalker>& walkers = made.walkers;
   tally_.work.begin_walk(1);

@@ -38,7 +38,7 @@ class NearestJoin final : public ThreadedJoin {
   NearestPlan plan_tree() const;
   template <class Walker>
   struct Walkers;
-  void search_tiles(const NearestTilePlan& plan);
+  void search_tiles(NearestTilePlan plan);
   template <class Walker, class Plan, class Walk>
   void join(const Plan& plan, std::uint64_t items, const Walk& walk);
   bool screened() const;

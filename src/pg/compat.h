@@ -176,7 +176,8 @@ inline bool is_ascending(const PathKey* key) {
 #endif
 }
 
-/// The members of a class of equal values that may be of a relation; a partition has its own.
+/// Returns the equivalence members among which a relation's are. PostgreSQL 18 lists those of each
+/// partition apart.
 inline const List* members_of([[maybe_unused]] const RelOptInfo* relation,
                               const EquivalenceClass* values) {
 #if PG_VERSION_NUM >= 180000
@@ -283,7 +284,8 @@ inline bool is_owner_of_table(Oid table, Oid role) {
 #endif
 }
 
-/// Begins to sort rows by their first column with work_mem; with a `bound` only so many come.
+/// Starts a sort by the first column that uses work_mem. With a `bound`, it returns only the first
+/// `bound` rows.
 inline Tuplesortstate* begin_sort(TupleDesc columns, Oid order, bool nulls_first,
                                   std::uint64_t bound) {
   AttrNumber column = 1;

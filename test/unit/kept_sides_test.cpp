@@ -449,6 +449,39 @@ TEST_P(KeptSides, nearest_rows_of_other_left_rows_find_the_right_side_prepared) 
     }
 }
 
+/// One row at a time: of many columns its points are screened in bytes, whose steps follow from the
+/// data. Rows are near each other, equal, tiny, large, or zero, beside one far away.
+TEST_P(KeptSides, nearest_rows_of_one_row_are_the_oracles) {
+  for (const std::uint32_t dims : {2u, 17u, 130u})
+    for (const double unit : {1.0, 1e-13, 1e14})
+      for (const Metric metric : {Metric::kL2, Metric::kCosine}) {
+        Random random(dims);
+        std::vector<double> numbers;
+        for (int row = 0; row < 333; ++row)
+          for (std::uint32_t d = 0; d < dims; ++d) {
+            const double center = row % 3, spread = row % 3 == 0 ? 1 : row % 3 == 1 ? 1e-4 : 0;
+            numbers.push_back(unit * (center + spread * random.unit() + (row == 77 ? 1e7 : 0)));
+          }
+        const Points right(dims, numbers);
+        for (const double at : {0.0, 1e-9, 0.5, 1.00003, 2.0, 3e5, 1e7})
+          for (const std::uint64_t k : {1u, 7u, 200u, 400u}) {
+            std::vector<double> one;
+            for (std::uint32_t d = 0; d < dims; ++d)
+              one.push_back(unit * (at + 1e-5 * random.unit()));
+            const Points left(dims, one);
+            for (const double eps : {DBL_MAX, metric == Metric::kL2 ? 2.5 * unit : 1e-4}) {
+              JoinRequest request =
+                  make_request(left, &right, metric, eps).asking(Output::nearest(k));
+              set_sides(request, left.view(), keyed(right, 2));
+              EXPECT_TRUE(matches_oracle(run_join(engine(), request), request,
+                                         Oracle(left, &right, metric, eps)))
+                  << describe(request) << ", unit " << unit << ", at " << at;
+            }
+          }
+        engine().forget(2);
+      }
+}
+
 /// Of an extreme vector directions prove nothing: of many columns a tree is searched, then.
 TEST_P(KeptSides, nearest_rows_of_an_extreme_vector_are_found_beside_what_is_kept) {
   const Points right = some_points(7, 300, 20);

@@ -35,6 +35,12 @@ NearestIndex choose_nearest_index(const JoinRequest& request) {
   return wants_lanes(request) ? NearestIndex::kLaneTree : NearestIndex::kTree;
 }
 
+const ByteTiles& NearestSide::byte_tiles(WorkerPool& pool) const {
+  const std::lock_guard lock(making_);
+  if (!bytes_) bytes_ = build_byte_tiles(pool, budget, tiles);
+  return *bytes_;
+}
+
 std::shared_ptr<NearestSide> prepare_nearest_side(WorkerPool& pool,
                                                   std::shared_ptr<MemoryBudget> whole,
                                                   const void* plan, const JoinRequest& request,

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 #include "cpu/index/bit_index.h"
+#include "cpu/index/byte_tiles.h"
 #include "cpu/index/directions.h"
 #include "cpu/index/kd_tree.h"
 #include "cpu/index/nearest_tiles.h"
@@ -32,13 +35,21 @@ struct NearestSide final : PreparedSide {
   SideBytes bytes() const override { return {budget.used(), 0}; }
 
   const void* const by;
-  MemoryBudget budget;    ///< of what follows
-  Directions directions;  ///< by cosine distance
+  mutable MemoryBudget budget;  ///< of what follows
+  Directions directions;        ///< by cosine distance
   KdTree tree;
   Buffer<std::int64_t> least_ids;  ///< of its nodes
   NearestFrame frame;              ///< of the tiles
   NearestTiles tiles;
   BitIndex bits;
+
+  /// The tiles in bytes, made when they are first asked for. From any thread. Throws what
+  /// build_byte_tiles() throws.
+  const ByteTiles& byte_tiles(WorkerPool& pool) const;
+
+ private:
+  mutable std::mutex making_;
+  mutable std::optional<ByteTiles> bytes_;
 };
 
 /// Indexes the right points; of directions among which one is extreme no tiles. Tiles have a frame

@@ -121,36 +121,33 @@ bool screen_groups(const Checkpoints& checkpoints, const PackedGroup& a, const P
   return found;
 }
 
-/// Most of the time goes by until the group's numbers come from memory.
-std::uint32_t screen_row(const Checkpoints& checkpoints, const PackedGroup& a,
-                         const PackedGroup& b) {
+std::uint32_t screen_bytes(const float* point, const std::int8_t* values, const float* norms,
+                           std::uint32_t columns, const ByteThreshold& threshold) {
   const Lanes lanes;
+  const hn::Rebind<std::int32_t, Lanes> integers;
+  const hn::Rebind<std::int8_t, Lanes> bytes;
   constexpr std::uint32_t kAll = kGroupPoints / kLanes;
   Vector sum[kAll];
   HWY_UNROLL(8) for (std::uint32_t v = 0; v < kAll; ++v) sum[v] = hn::Zero(lanes);
-  std::uint32_t possible = 0;
-  for (std::uint32_t checkpoint = 0, d = 0; checkpoint < checkpoints.count; ++checkpoint) {
-    for (; d < checkpoints.end[checkpoint]; ++d) {
-      const Vector row = hn::Set(lanes, a.values[std::size_t{d} * kGroupPoints]);
-      const float* const column = b.values + std::size_t{d} * kGroupPoints;
-      HWY_UNROLL(8) for (std::uint32_t v = 0; v < kAll; ++v) {
-        sum[v] = hn::MulAdd(row, hn::Load(lanes, column + v * kLanes), sum[v]);
-      }
-    }
-    const std::size_t at = std::size_t{checkpoint} * kGroupPoints;
-    possible = 0;
+  for (std::uint32_t column = 0; column < columns; ++column, values += kGroupPoints) {
+    const Vector factor = hn::Set(lanes, point[column]);
     HWY_UNROLL(8) for (std::uint32_t v = 0; v < kAll; ++v) {
-      const Vector threshold = hn::Add(hn::Set(lanes, a.thresholds[at]),
-                                       hn::Load(lanes, b.thresholds + at + v * kLanes));
-      possible |= bits_of(lanes, hn::Ge(sum[v], threshold)) << (v * kLanes);
+      const auto widened = hn::PromoteTo(integers, hn::LoadU(bytes, values + v * kLanes));
+      sum[v] = hn::MulAdd(factor, hn::ConvertTo(lanes, widened), sum[v]);
     }
-    if (possible == 0) return 0;
+  }
+  std::uint32_t possible = 0;
+  HWY_UNROLL(8) for (std::uint32_t v = 0; v < kAll; ++v) {
+    const Vector limit =
+        hn::MulAdd(hn::Set(lanes, threshold.times), hn::LoadU(lanes, norms + v * kLanes),
+                   hn::Set(lanes, threshold.base));
+    possible |= bits_of(lanes, hn::Ge(sum[v], limit)) << (v * kLanes);
   }
   return possible;
 }
 
 GroupScreen choose_screen() { return screen_groups; }
-RowScreen choose_screen_of_row() { return screen_row; }
+ByteScreen choose_screen_of_bytes() { return screen_bytes; }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace gpujoin::cpu
@@ -160,10 +157,10 @@ HWY_AFTER_NAMESPACE();
 namespace gpujoin::cpu {
 
 HWY_EXPORT(choose_screen);
-HWY_EXPORT(choose_screen_of_row);
+HWY_EXPORT(choose_screen_of_bytes);
 
 GroupScreen choose_group_screen() { return HWY_DYNAMIC_DISPATCH(choose_screen)(); }
-RowScreen choose_row_screen() { return HWY_DYNAMIC_DISPATCH(choose_screen_of_row)(); }
+ByteScreen choose_byte_screen() { return HWY_DYNAMIC_DISPATCH(choose_screen_of_bytes)(); }
 
 }  // namespace gpujoin::cpu
 #endif  // HWY_ONCE

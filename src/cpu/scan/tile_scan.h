@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "core/byte_screen.h"
+
 namespace gpujoin::cpu {
 
 /// Points are packed in groups of 32: the first columns of 32 points, then their second columns,
@@ -47,11 +49,13 @@ using GroupScreen = bool (*)(const Checkpoints& checkpoints, const PackedGroup& 
 
 GroupScreen choose_group_screen();
 
-/// Screens the first point of one group against another group. Bit j: the pair with its point j is
-/// possible.
-using RowScreen = std::uint32_t (*)(const Checkpoints& checkpoints, const PackedGroup& a,
-                                    const PackedGroup& b);
+/// Screens one point against a group in bytes (core/byte_screen.h). `point`: [columns] integers,
+/// `values`: [columns][kGroupPoints], `norms`: [kGroupPoints]. Bit j of the result: the pair with
+/// point j of the group is possible.
+using ByteScreen = std::uint32_t (*)(const float* point, const std::int8_t* values,
+                                     const float* norms, std::uint32_t columns,
+                                     const ByteThreshold& threshold);
 
-RowScreen choose_row_screen();
+ByteScreen choose_byte_screen();
 
 }  // namespace gpujoin::cpu

@@ -134,19 +134,29 @@ void NearestTileWalker::look_at(std::uint32_t tile) {
 }
 
 void NearestTileWalker::screen(std::uint32_t row_group, std::uint32_t group) {
+  if (plan_.right_bytes != nullptr) return screen_bytes(group);
   const std::size_t stride = std::size_t{plan_.frame->checkpoints.count + 1} * kGroupPoints;
   PackedGroup rows = plan_.left->group(std::size_t{tile_} * NearestTiles::kTileGroups + row_group);
   rows.thresholds = thresholds_.data() + row_group * stride;
-  const PackedGroup columns = plan_.right->group(group);
-  if (places_ == 1) {
-    const std::uint32_t possible = plan_.row_screen(plan_.frame->checkpoints, rows, columns);
-    if (possible != 0) select(0, group, possible);
-    return;
-  }
   GroupPairs pairs;
-  if (!plan_.screen(plan_.frame->checkpoints, rows, columns, &pairs)) return;
+  if (!plan_.screen(plan_.frame->checkpoints, rows, plan_.right->group(group), &pairs)) return;
   for (std::uint32_t i = 0; i < kGroupPoints; ++i)
     if (pairs.possible[i] != 0) select(row_group * kGroupPoints + i, group, pairs.possible[i]);
+}
+
+/// Screens the one left point.
+void NearestTileWalker::screen_bytes(std::uint32_t group) {
+  const BytePoint& left = *plan_.left_point;
+  const ByteTiles& right = *plan_.right_bytes;
+  const ByteThreshold threshold =
+      byte_threshold(left.step, left.norm, right.steps[group],
+                     radius_ + left.error + right.errors[group], right.columns);
+  std::uint32_t possible = plan_.byte_screen(left.values.data(), right.group(group),
+                                             right.norms.data() + std::size_t{group} * kGroupPoints,
+                                             right.columns, threshold);
+  const std::uint32_t size = plan_.right->group_size(group);
+  if (size < kGroupPoints) possible &= (1u << size) - 1;
+  if (possible != 0) select(0, group, possible);
 }
 
 /// Takes the points of a right group that the screen lets pass and that the sums do, too.
@@ -185,6 +195,7 @@ void NearestTileWalker::set_bound(std::uint32_t place, NearestBound bound) {
   lists_[place].drop_beyond(bound.near);
   const double error =
       static_cast<double>(left.errors[row_group * kGroupPoints + place % kGroupPoints]);
+  if (place == 0) radius_ = bound.reach;
   reach_[place] = bound.reach + error + static_cast<double>(plan_.right->most_error);
   const float* norms =
       left.norms.data() + row_group * checkpoints * kGroupPoints + place % kGroupPoints;

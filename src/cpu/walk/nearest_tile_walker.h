@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/nearest.h"
+#include "cpu/index/byte_tiles.h"
 #include "cpu/index/nearest_tiles.h"
 #include "cpu/walk/batch_writer.h"
 #include "cpu/walk/nearest_bound.h"
@@ -29,7 +30,9 @@ struct NearestTilePlan {
   double most_raw;      ///< Threshold::raw of eps
   std::uint64_t k;
   GroupScreen screen;
-  RowScreen row_screen;
+  ByteScreen byte_screen;
+  const BytePoint* left_point = nullptr;  ///< the one left point, in bytes; null: there are more
+  const ByteTiles* right_bytes = nullptr;
 };
 
 /// Right tiles come in the order of how near they may lie. Each left point has a radius, which
@@ -42,10 +45,12 @@ class NearestTileWalker {
 
   /// Writes the neighbours of the points of a left tile.
   void walk(std::uint32_t tile);
-  /// Looks for them in a share of the right tiles, of so many; absorb() puts shares together, and
-  /// write_all() writes them.
+  /// Finds the neighbours of a left tile's points in every `shares`-th right tile, from number
+  /// `share` on. Writes nothing.
   void search(std::uint32_t tile, std::uint32_t share, std::uint32_t shares);
+  /// Adds what another walker found in its share.
   void absorb(NearestTileWalker& other);
+  /// Writes the neighbours that search() and absorb() have found.
   void write_all();
   void finish() { writer_.flush(); }
   WalkProgress& progress() { return progress_; }
@@ -65,6 +70,7 @@ class NearestTileWalker {
   void order_visits();
   void look_at(std::uint32_t tile);
   void screen(std::uint32_t row_group, std::uint32_t group);
+  void screen_bytes(std::uint32_t group);
   void select(std::uint32_t place, std::uint32_t group, std::uint32_t possible);
   bool add(std::uint32_t place, Neighbor found);
   void set_bound(std::uint32_t place, NearestBound bound);
@@ -91,6 +97,7 @@ class NearestTileWalker {
   std::uint32_t places_ = 0;  ///< points of the left tile
   double near_[kTilePlaces];  ///< NearestBound of each of them
   double reach_[kTilePlaces];
+  double radius_ = 0;  ///< of place 0, without errors
 };
 
 }  // namespace gpujoin::cpu

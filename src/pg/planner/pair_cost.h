@@ -36,7 +36,7 @@ Cost set_join_cost(PlannerInfo* root, const JoinWork& join, PairPath* path);
 /// parts of them.
 bool set_nearest_cost(PlannerInfo* root, Selectivity share, PairPath* path);
 
-/// Returns the cost of one search for so many rows of a table.
+/// Returns the cost of one search that finds `found` rows of a table.
 Cost search_cost(PlannerInfo* root, const RelOptInfo* table, const Expr* value,
                  const SimilarityTest& test, double found);
 

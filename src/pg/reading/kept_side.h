@@ -26,7 +26,8 @@ enum class TableReader { kFunction, kNode };
 /// About how many rows a relation has; INFINITY: not known.
 double expected_rows(const SideColumns& columns);
 
-/// Whether the service has rows of the columns now. Starts no service and raises no error.
+/// Asks the service whether it keeps the columns. Returns false if no service is running. Raises no
+/// error.
 bool are_kept(const SideColumns& columns);
 
 /// Reads a table for side 0 or 1 of the join that `connection` is for. False where the table cannot

@@ -23,9 +23,9 @@ using service::Descriptors;
 
 constexpr long kAnswerMs = 30000;
 
-constexpr int kMostLeft = 4;
-Connection left[kMostLeft];  ///< conversations that nobody uses now
-int left_count = 0;
+constexpr int kMaxIdle = 4;
+Connection idle[kMaxIdle];  ///< [idle_count] connections for take_connection()
+int idle_count = 0;
 
 Status refused(StatusCode code, const char* why) { return make_status(code, nullptr, "%s", why); }
 
@@ -139,8 +139,8 @@ void close_connection(Connection* connection) {
 }
 
 bool take_connection(Connection* connection) {
-  while (left_count > 0) {
-    *connection = left[--left_count];
+  while (idle_count > 0) {
+    *connection = idle[--idle_count];
     unsigned char nothing[sizeof(service::Header)];
     Descriptors none;
     if (service::receive_message(connection->socket, nothing, sizeof nothing, &none) ==
@@ -156,10 +156,10 @@ void leave_connection(Connection* connection) {
   service::LetGo message;
   service::start_message(&message);
   if (connection->socket < 0) return;
-  if (left_count == kMostLeft ||
+  if (idle_count == kMaxIdle ||
       send_message(connection->socket, message) != service::ChannelState::kDone)
     return close_connection(connection);
-  left[left_count++] = *connection;
+  idle[idle_count++] = *connection;
   *connection = {};
 }
 

@@ -33,12 +33,12 @@ Connected connect_service(Connection* connection, long timeout_ms, Status* why);
 /// Ends the conversation, if there is one; a join in it is stopped. Raises nothing.
 void close_connection(Connection* connection);
 
-/// Takes a conversation that leave_connection() has left, and that is still alive. False: there is
-/// none.
+/// Reuses a connection that leave_connection() kept, if the service has not closed it. Returns
+/// false if there is none.
 bool take_connection(Connection* connection);
 
-/// Leaves a conversation in which nothing is open for who takes one next, at any time of the
-/// session. Raises nothing.
+/// Keeps an idle connection for the next take_connection() of this session, or closes it if enough
+/// are kept. The service lets go of the tables that were found. Raises nothing.
 void leave_connection(Connection* connection);
 
 /// Closes it at the end of this context, too.

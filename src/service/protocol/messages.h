@@ -83,8 +83,8 @@ struct Header {
   std::uint32_t bytes;  ///< of the whole struct, or of what is sent of it: see sent_bytes()
 };
 
-/// What a message has at least, and what is sent of it: all but of those that end with an array,
-/// which end after what is used of it.
+/// Minimum size of a message, and the size that is sent. Messages that end with an array are sent
+/// without its unused end.
 template <class Message>
 inline constexpr std::size_t kLeastBytes = sizeof(Message);
 template <class Message>
@@ -156,8 +156,7 @@ struct FindTable {
   TableKey key;
   char path[kMostPathBytes];     ///< the first file of its rows
   std::uint64_t expected_bytes;  ///< that the table will take, where it is not there yet
-  bool
-      asks_only;  ///< whether it is there: nothing is held, and no descriptor comes with the answer
+  bool asks_only;  ///< hold nothing and send no descriptor: answer only whether the table is there
 };
 
 /// With the descriptor of the table's proof where `version` is not 0, to be read only:
@@ -249,11 +248,11 @@ struct Batch {
 
 // ---- Searches
 
-/// Room for the coordinates of the row whose nearest rows are looked for.
+/// Maximum size of the searched point.
 inline constexpr std::size_t kMostPointBytes = 16384;
 
-/// Looks for the nearest rows of one row in the table that FindTable has found for side 1. The
-/// first search brings what the backend has read of the table.
+/// Asks for the rows of a table nearest to one point. FindTable must have found the table for side
+/// 1. The first search after FindTable sends the blocks that the backend read.
 struct Search {
   static constexpr MessageKind kKind = MessageKind::kSearch;
   Header header;
@@ -279,7 +278,7 @@ struct FoundRow {
 
 inline constexpr std::uint32_t kMostFoundRows = 1000;
 
-/// The rows in the order of their distances, or the next ones of these.
+/// Rows ordered by distance and id. A long result takes several messages.
 struct FoundRows {
   static constexpr MessageKind kKind = MessageKind::kFoundRows;
   Header header;
@@ -297,7 +296,7 @@ inline std::size_t sent_bytes(const FoundRows& message) {
   return kLeastBytes<FoundRows> + message.count * sizeof(FoundRow);
 }
 
-/// Lets go of the tables that were found.
+/// Releases the tables that were found. Has no answer.
 struct LetGo {
   static constexpr MessageKind kKind = MessageKind::kLetGo;
   Header header;
