@@ -117,7 +117,7 @@ my @queries = (
   ["SELECT b.id, n.id FROM b, LATERAL (SELECT a.id FROM a ORDER BY a.v <-> b.v LIMIT 2) n WHERE b.id % 10 = 0 ORDER BY 1, 2", 1],
   ["SELECT b.id, n.id FROM b, LATERAL (SELECT a.id FROM a WHERE a.id % 7 = 3 ORDER BY a.v <-> b.v LIMIT 2) n WHERE b.id % 130 = 0 ORDER BY 1, 2", undef, 1],
   ["SELECT b.id, n.id FROM b, LATERAL (SELECT a.id FROM a WHERE (a.id + b.id) % 7 = 3 ORDER BY a.v <-> b.v LIMIT 2) n WHERE b.id % 130 = 0 ORDER BY 1, 2", 1, 1],
-  ["SELECT s.id, n.id FROM s, LATERAL (SELECT b.id FROM b ORDER BY b.v <-> s.v LIMIT 9500) n WHERE s.id < 3 ORDER BY 1, 2", undef, 1],
+  ["SELECT s.id, n.id FROM s, LATERAL (SELECT b.id FROM b ORDER BY b.v <-> s.v, b.id LIMIT 9500) n WHERE s.id < 3 ORDER BY 1, 2", undef, 1],
   ["SELECT s.id, n.id FROM s, LATERAL (SELECT b.id FROM b ORDER BY b.v <-> s.v LIMIT -1) n WHERE s.id < 0 ORDER BY 1, 2", 0, 1],
   ["SELECT r, n FROM generate_series(0, 2) r, LATERAL (SELECT count(b.tag) + count(a.name) AS n $near * r AND a.id % 3 = r) s", undef, 1]);
 for my $case (@queries) {
