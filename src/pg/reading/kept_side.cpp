@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "pg/reading/block_rows.h"
+#include "pg/service/reach_service.h"
 #include "pg/store/context_end.h"
 
 extern "C" {
@@ -99,7 +100,7 @@ bool fit_together(const ValueShape& a, const ValueShape& b) {
 }  // namespace
 
 bool are_kept(const SideColumns& columns) {
-  constexpr long kGreetMs = 50;
+  constexpr long kPlannerMs = 50;
   const Relation relation = table_open(columns.relation, NoLock);  // it is locked
   service::TableKey key;
   service::FindTable question;
@@ -108,14 +109,12 @@ bool are_kept(const SideColumns& columns) {
   if (may_be) question = question_of(relation, key);
   table_close(relation, NoLock);
   Connection connection;
-  Status why;
-  if (!may_be || (!take_connection(&connection) &&
-                  connect_service(&connection, kGreetMs, &why) != Connected::kYes))
-    return false;
+  if (!may_be || !find_service(&connection)) return false;
   question.asks_only = true;
   alignas(8) unsigned char buffer[service::kMostMessageBytes];
   service::Descriptors none;
-  if (ask_service(&connection, &question, sizeof question, buffer, &none) != Arrival::kMessage)
+  if (ask_service(&connection, &question, sizeof question, buffer, &none, kPlannerMs) !=
+      Arrival::kMessage)
     return false;
   service::close_descriptors(&none);
   const auto* const found = service::message_as<service::FoundTable>(buffer);

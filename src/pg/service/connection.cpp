@@ -21,8 +21,6 @@ namespace {
 
 using service::Descriptors;
 
-constexpr long kAnswerMs = 30000;
-
 constexpr int kMaxIdle = 4;
 Connection idle[kMaxIdle];  ///< [idle_count] connections for take_connection()
 int idle_count = 0;
@@ -195,13 +193,14 @@ Arrival await_message(const Connection* connection, void* buffer, Descriptors* d
 }
 
 Arrival ask_service(Connection* connection, const void* message, std::size_t bytes, void* buffer,
-                    Descriptors* descriptors) {
+                    Descriptors* descriptors, long timeout_ms) {
   static const std::uint32_t wait_event = new_wait_event("GpujoinServiceAnswer");
   const service::ChannelState sent =
       service::send_message(connection->socket, message, bytes, nullptr, 0);
-  const Arrival arrival = sent == service::ChannelState::kDone
-                              ? await_calmly(connection, buffer, descriptors, kAnswerMs, wait_event)
-                              : Arrival::kClosed;
+  const Arrival arrival =
+      sent == service::ChannelState::kDone
+          ? await_calmly(connection, buffer, descriptors, timeout_ms, wait_event)
+          : Arrival::kClosed;
   if (arrival != Arrival::kMessage) close_connection(connection);
   return arrival;
 }

@@ -56,9 +56,11 @@ enum class Arrival {
 Arrival await_message(const Connection* connection, void* buffer, service::Descriptors* descriptors,
                       long timeout_ms, std::uint32_t wait_event);
 
-/// Sends a message and waits for its answer, half a minute at most; interrupts are raised. Not
-/// kMessage: the conversation was ended.
+inline constexpr long kAnswerMs = 30000;
+
+/// Sends a message and waits `timeout_ms` for its answer. Raises interrupts. Closes the connection
+/// if the result is not kMessage.
 Arrival ask_service(Connection* connection, const void* message, std::size_t bytes, void* buffer,
-                    service::Descriptors* descriptors);
+                    service::Descriptors* descriptors, long timeout_ms = kAnswerMs);
 
 }  // namespace gpujoin

@@ -64,6 +64,18 @@ Connected try_to_reach(Connection* connection, long patience_ms, Status* why) {
 
 }  // namespace
 
+bool find_service(Connection* connection) {
+  static TimestampTz refused_at = 0;  // 0: never
+  if (take_connection(connection)) return true;
+  if (refused_at != 0 &&
+      !TimestampDifferenceExceeds(refused_at, GetCurrentTimestamp(), kRememberMs))
+    return false;
+  Status why;
+  const Connected connected = connect_service(connection, kGreetMs, &why);
+  refused_at = connected == Connected::kRefused ? GetCurrentTimestamp() : 0;
+  return connected == Connected::kYes;
+}
+
 bool reach_service(Connection* connection, long patience_ms, Status* why) {
   const bool waits = patience_ms > 0;
   if (is_remembered(waits)) {

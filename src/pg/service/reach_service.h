@@ -11,4 +11,8 @@ namespace gpujoin {
 /// Raises interrupts. Returns false with the reason in *why if there is no conversation.
 bool reach_service(Connection* connection, long patience_ms, Status* why);
 
+/// Connects to a running service, for the planner: starts none, and waits 50 ms at most. If the
+/// service was too busy to answer, returns false for the next ten seconds.
+bool find_service(Connection* connection);
+
 }  // namespace gpujoin
