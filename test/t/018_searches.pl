@@ -60,6 +60,21 @@ $old->value('COMMIT');
 $writer->value('DELETE FROM places WHERE id = -1; INSERT INTO places VALUES (10050, (SELECT p FROM asked LIMIT 1)); UPDATE places SET p = point(10050 % 200, 10050 / 200) WHERE id = 10050');
 is($session->value($near), $right{$near}, 'all is as it was');
 
+# A row that somebody else changes meanwhile is checked again.
+my $touch = 'UPDATE places SET id = id WHERE p <-> point(50.25, 50.5) < 1.2 RETURNING id';
+like($session->value("EXPLAIN (COSTS OFF) $touch"), qr/GpuSimilarityScan/, 'an UPDATE finds its rows by a search');
+for my $change ([ 'p + point(0, 0.01)', 1 ], [ 'point(900, 900)', 0 ]) {
+  my ($moved, $stays) = @$change;
+  $writer->value("BEGIN; UPDATE places SET p = $moved WHERE id = 10050");
+  my $waiting = 'SELECT count(*) FROM pg_stat_activity WHERE pid = ' . $session->pid . " AND wait_event_type = 'Lock'";
+  $session->start("BEGIN; $touch; ROLLBACK");
+  ok(wait_until($Session::DEADLINE, sub { $node->safe_psql('postgres', $waiting) == 1 }), 'it waits for the row');
+  $writer->value('COMMIT');
+  my %found = map { $_ => 1 } split /\s+/, $session->result->{rows};
+  is($found{10050} // 0, $stays, "and looks at it again: SET p = $moved");
+  $writer->value('UPDATE places SET p = point(10050 % 200, 10050 / 200) WHERE id = 10050');
+}
+
 # A cursor goes on though the service has died; searches that are at work when it dies find the same.
 $session->value("BEGIN; DECLARE c CURSOR FOR SELECT id FROM places ORDER BY p <-> point(50.25, 50.5), id");
 my @ids = split /\n/, $session->value('FETCH 10 FROM c');
