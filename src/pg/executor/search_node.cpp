@@ -546,7 +546,11 @@ void explain(CustomScanState* state, List* ancestors, ExplainState* es) {
                      ancestors, es);
   explain_expression(node, "Radius", expressions.eps, "", ancestors, es);
   if (is_detailed(es)) explain_expression(node, "Value", expressions.value, "", ancestors, es);
-  ExplainPropertyText("Index", plan.is_kept ? "kept" : "built for the second search", es);
+  ExplainPropertyText("Index",
+                      plan.is_kept          ? "kept"
+                      : plan.searches_first ? "built for the first search"
+                                            : "built for the second search",
+                      es);
   if (!es->analyze) return;
   const SearchReport& report = node->report;
   if (report.searches > 0) ExplainPropertyText("Engine", report.engine, es);
