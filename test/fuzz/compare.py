@@ -20,7 +20,7 @@ ABOUT_DATA = ('0A', '21', '22')  # classes of errors: NaN as an integer, cardina
 INTERNAL = 'XX000'  # PostGIS's for coordinates that no projection takes
 DOMAIN = '23514'  # earthdistance's for coordinates that are no place
 MIXED = 'mixed SRID geometries'
-ABOUT_GEOMETRIES = (MIXED, 'transform: ')  # PostGIS has no code of its own for these
+ABOUT_GEOMETRIES = (MIXED, 'transform: ', 'converted to GEOS')  # PostGIS has no code of its own for these
 JOINS = {'nestloop': 'Nested Loop', 'hashjoin': 'Hash ', 'mergejoin': 'Merge '}
 SLOW_TIMES, SLOW_SECONDS = 5, 1.0  # slower than PostgreSQL by so much, and longer than that
 ORDINARY = tuple(f'enable_{way} = on' for way in ('nestloop', 'hashjoin', 'mergejoin', 'seqscan', 'material', 'sort', 'hashagg'))
@@ -120,8 +120,8 @@ def compare(connection, case, counts=None):
 
 def excuse(connection, case, found):
     """Why an error about the data is PostgreSQL's as well as the node's: another way to the same rows raises one. Which of
-    several rows is looked at first is open, and which of their errors. Geometries of two SRIDs are compared only where no
-    index keeps them apart."""
+    several rows is looked at first is open, and which of their errors. Joins compare geometries of two SRIDs only where no
+    index keeps them apart; searches also where they scan the table."""
     state = found.state
 
     def raises(**how):
@@ -131,7 +131,10 @@ def excuse(connection, case, found):
         return None
     if MIXED in found.message:
         joins = [[], *case.query.joins_of_two()]
-        return 'mixed SRIDs that an index finds' if any(raises(full=True, more=INDEXED, statements=join) for join in joins) else None
+        if any(raises(full=True, more=INDEXED, statements=join) for join in joins):
+            return 'mixed SRIDs that an index finds'
+        searches = any('GpuSimilarityScan' in line for line in plan(connection, case))
+        return 'mixed SRIDs that a scan finds' if searches and raises(more=ORDINARY + NO_INDEX) else None
     if raises(full=True):
         return 'errors that LIMIT or EXISTS escapes'
     plans = [{'more': more} for more in OTHER_PLANS]
