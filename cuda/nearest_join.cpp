@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/threshold.h"
+#include "cuda/nearest/row_search.h"
 #include "cuda/tiles/tensor_check.h"
 #include "engine/strategy/screen_frame.h"
 
@@ -209,9 +210,14 @@ void NearestJoin::prepare_search() {
   if (prepares_right()) right_->choose_rounding(choose_screen_frame(framed(), false));
   for (NearestSide* const side : unprepared_) side->round(right_->rounding());
   keep_right();
-  search_ = make_screened_search(question(), *left_, *right_, resources_->device, resources_->host,
-                                 round_bytes(*resources_),
-                                 resources_->context.properties().multiProcessorCount, stream_);
+  const std::uint64_t bytes = round_bytes(*resources_);
+  const int multiprocessors = resources_->context.properties().multiProcessorCount;
+  if (left_->rounded().points == 1 && row_search_bytes(*right_) <= bytes)
+    search_ =
+        make_row_search(question(), *left_, *right_, resources_->device, multiprocessors, stream_);
+  else
+    search_ = make_screened_search(question(), *left_, *right_, resources_->device,
+                                   resources_->host, bytes, multiprocessors, stream_);
   start_search();
 }
 

@@ -71,7 +71,11 @@ std::uint64_t DeviceContext::available_bytes(std::uint64_t limit, std::uint64_t 
   return limit == 0 ? usable : std::min<std::uint64_t>(usable, limit);
 }
 
-void DeviceContext::give_back_unused() const { cudaMemPoolTrimTo(pool_, kKeptDeviceBytes); }
+void DeviceContext::give_back_unused() const {
+  std::uint64_t used = 0;
+  cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used);
+  cudaMemPoolTrimTo(pool_, used + kKeptDeviceBytes);
+}
 
 const BatchModel& DeviceContext::batch_model() {
   if (!batch_model_) batch_model_ = measure_batch_model(pinned_pool_);

@@ -92,18 +92,22 @@ __global__ void __launch_bounds__(kScreenThreads, kMaxScreenBlocks)
   const unsigned items = rows * ((columns + group - 1) / group);
   const unsigned thread = threadIdx.x * 4;  // floats in 16 bytes
   ScreenWarp warp;
+  unsigned there = ~0u;  // the left tile in shared memory
   for (unsigned item = blockIdx.x; item < items; item += gridDim.x) {
     const unsigned row = rectangle.first_row + item % rows;
     const unsigned begin = rectangle.first_column + item / rows * group;
     const unsigned end = min(rectangle.end_column, begin + group);
     __syncthreads();  // what is overwritten now was read
     if (threadIdx.x == 0) stopped = *static_cast<const volatile unsigned*>(view.stop);
-    const __half* const from = view.left.values + std::uint64_t{row} * kScreenTile * dims;
-    for (unsigned i = threadIdx.x; i < kScreenTile * pieces; i += kScreenThreads)
-      copy_async(left + i / pieces * stride + i % pieces * kPieceHalves, from + i * kPieceHalves);
-    if (thread < kScreenTile)
-      copy_async(left_reject + thread,
-                 view.left.reject + std::uint64_t{row} * kScreenTile + thread);
+    if (row != there) {
+      const __half* const from = view.left.values + std::uint64_t{row} * kScreenTile * dims;
+      for (unsigned i = threadIdx.x; i < kScreenTile * pieces; i += kScreenThreads)
+        copy_async(left + i / pieces * stride + i % pieces * kPieceHalves, from + i * kPieceHalves);
+      if (thread < kScreenTile)
+        copy_async(left_reject + thread,
+                   view.left.reject + std::uint64_t{row} * kScreenTile + thread);
+      there = row;
+    }
     unsigned next_tile = begin, next_chunk = 0;
     // Starts copying the next chunk, if there is one left. Always one group of copies.
     const auto load = [&](RightStage& stage) {

@@ -22,10 +22,13 @@ __global__ void round_kernel(const T* coordinates, SpreadRows spread, std::uint3
   const T* const point =
       p < points ? coordinates + std::uint64_t{spread.row(p)} * how.dims : nullptr;
   bool finite = point != nullptr;
-  for (std::uint32_t k = lane; finite && k < how.dims; k += kWarp) finite = isfinite(point[k]);
+#pragma unroll 4
+  for (std::uint32_t k = lane; k < (finite ? how.dims : 0); k += kWarp)
+    finite = isfinite(point[k]) && finite;
   finite = __all_sync(kAllLanes, finite);
   __half* const out = values + std::uint64_t{p} * how.padded_dims;
   double norm_sq = 0, squares = 0;
+#pragma unroll 4
   for (std::uint32_t k = lane; k < how.padded_dims; k += kWarp) {
     const double y = finite && k < how.dims
                          ? cut_to_screen(centred(static_cast<double>(point[how.order[k]]),
@@ -80,27 +83,41 @@ __global__ void segments_kernel(const std::uint64_t* candidates, std::uint64_t s
     ends[left - first] = static_cast<std::uint32_t>(c + 1);
 }
 
-/// The definition, of rows that lie one after another.
-template <Metric M, class T>
-__device__ double raw_of_rows(const T* a, const T* b, std::uint32_t dims) {
-  return raw_distance<M>(a, b, dims);
+__host__ __device__ NeighborLists lists_of(const NeighborSlice& slice) {
+  return {slice.counts, slice.neighbors, slice.distances};
 }
 
-/// The same, four coordinates a read: rows begin at multiples of 16 bytes.
-template <>
-__device__ double raw_of_rows<Metric::kL2, float>(const float* a, const float* b,
-                                                  std::uint32_t dims) {
-  if (dims % 4 != 0) return raw_distance<Metric::kL2>(a, b, dims);
-  double raw = 0;
-  for (std::uint32_t d = 0; d < dims; d += 4) {
-    const float4 x = *reinterpret_cast<const float4*>(a + d);
-    const float4 y = *reinterpret_cast<const float4*>(b + d);
-    raw = add_coordinate<Metric::kL2>(raw, x.x, y.x);
-    raw = add_coordinate<Metric::kL2>(raw, x.y, y.y);
-    raw = add_coordinate<Metric::kL2>(raw, x.z, y.z);
-    raw = add_coordinate<Metric::kL2>(raw, x.w, y.w);
+void clear_counts(const NeighborLists& lists, std::uint64_t count, cudaStream_t stream) {
+  check(cudaMemsetAsync(lists.counts, 0, count * sizeof *lists.counts, stream), "clearing counts");
+}
+
+/// The definition, of rows that lie one after another. Reads 16 bytes at a time, and `Ahead` such
+/// pieces of b before their turn: of a few warps each waits for its own rows.
+template <Metric M, unsigned Ahead, class T>
+__device__ double raw_of_rows(const T* a, const T* b, std::uint32_t dims) {
+  constexpr unsigned kNumbers = 16 / sizeof(T);
+  struct alignas(16) Piece {
+    T numbers[kNumbers];
+  };
+  if (dims % kNumbers != 0) return raw_distance<M>(a, b, dims);
+  const auto* const lefts = reinterpret_cast<const Piece*>(a);
+  const auto* const rights = reinterpret_cast<const Piece*>(b);
+  const std::uint32_t pieces = dims / kNumbers;
+  RawSum<M> sum;
+  for (std::uint32_t first = 0; first < pieces; first += Ahead) {
+    Piece ahead[Ahead];
+#pragma unroll
+    for (unsigned i = 0; i < Ahead; ++i)
+      if (first + i < pieces) ahead[i] = rights[first + i];
+#pragma unroll
+    for (unsigned i = 0; i < Ahead; ++i) {
+      if (first + i >= pieces) break;
+      const Piece left = lefts[first + i];
+#pragma unroll
+      for (unsigned n = 0; n < kNumbers; ++n) sum.add(left.numbers[n], ahead[i].numbers[n]);
+    }
   }
-  return raw;
+  return sum.raw();
 }
 
 /// The order of right points by position.
@@ -123,13 +140,13 @@ class LaneList {
  public:
   static constexpr std::uint32_t kMost = kWarp;
 
-  __device__ LaneList(const Merge& merge, std::uint64_t place)
+  __device__ LaneList(const Merge& merge, const NeighborLists& lists, std::uint64_t number)
       : order_{merge.right_rows, merge.question.right_ids},
         k_(merge.question.k),
-        size_(merge.slice.counts[place]),
+        size_(lists.counts[number]),
         lane_(threadIdx.x % kWarp),
-        raws_(merge.slice.distances + place * k_),
-        positions_(merge.slice.neighbors + place * k_) {
+        raws_(lists.raws + number * k_),
+        positions_(lists.positions + number * k_) {
     if (lane_ < size_) {
       raw_ = raws_[lane_];
       position_ = positions_[lane_];
@@ -181,12 +198,12 @@ class LaneList {
 template <Metric M>
 class WarpList {
  public:
-  __device__ WarpList(const Merge& merge, std::uint64_t place)
+  __device__ WarpList(const Merge& merge, const NeighborLists& lists, std::uint64_t number)
       : order_{merge.right_rows, merge.question.right_ids},
-        raws_(merge.slice.distances + place * merge.question.k),
-        positions_(merge.slice.neighbors + place * merge.question.k),
+        raws_(lists.raws + number * merge.question.k),
+        positions_(lists.positions + number * merge.question.k),
         k_(merge.question.k),
-        size_(merge.slice.counts[place]),
+        size_(lists.counts[number]),
         lane_(threadIdx.x % kWarp) {
     read_last();
   }
@@ -251,49 +268,91 @@ class WarpList {
   std::uint32_t last_position_ = 0;
 };
 
-/// One warp for each left point.
-template <Metric M, class T, template <Metric> class List>
-__global__ void __launch_bounds__(kBlockThreads) merge_kernel(Merge merge) {
-  const std::uint64_t place = global_thread() / kWarp;
+/// Puts what some lanes of a warp want into the list, one after another.
+template <class List>
+__device__ void insert_wanted(List& list, bool wanted, double raw, std::uint32_t position) {
+  for (unsigned lanes = __ballot_sync(kAllLanes, wanted); lanes != 0; lanes &= lanes - 1) {
+    const int from = __ffs(static_cast<int>(lanes)) - 1;
+    const double offered = __shfl_sync(kAllLanes, raw, from);
+    const std::uint32_t at = __shfl_sync(kAllLanes, position, from);
+    if (list.wants(offered, at)) list.insert(offered, at);
+  }
+}
+
+__device__ bool is_stopped(const Merge& merge) {
+  return *static_cast<const volatile unsigned*>(merge.question.stop) != 0;
+}
+
+/// One warp for each list, which has a share of a left point's candidates. Where the warps are few
+/// each is a thread block.
+template <Metric M, class T, template <Metric> class List, bool Few>
+__global__ void __launch_bounds__(Few ? kWarp : kBlockThreads)
+    merge_kernel(Merge merge, NeighborLists lists, std::uint32_t shares) {
+  const std::uint64_t number = global_thread() / kWarp;
+  const std::uint64_t place = number / shares;
   const unsigned lane = threadIdx.x % kWarp;
   unsigned rechecked = 0;
-  if (place < merge.slice.count &&
-      *static_cast<const volatile unsigned*>(merge.question.stop) == 0) {
+  if (place < merge.slice.count && !is_stopped(merge)) {
     const std::uint32_t dims = merge.question.dims;
     const std::uint32_t left = merge.slice.first + static_cast<std::uint32_t>(place);
     const T* const rights = static_cast<const T*>(merge.right_coordinates);
     const T* const a = static_cast<const T*>(merge.left_coordinates) +
                        std::uint64_t{merge.left_rows.row(left)} * dims;
     const bool listed = merge.candidates != nullptr;
-    const std::uint32_t begin = listed ? merge.begins[place] : 0;
-    const std::uint32_t end = listed ? merge.ends[place] : merge.candidates_end;
-    List<M> list(merge, place);
-    for (std::uint32_t first = begin; first < end; first += kWarp) {
-      const std::uint32_t c = first + lane;
+    const std::uint64_t from = listed ? merge.begins[place] : 0;
+    const std::uint64_t count = listed ? merge.ends[place] - from : merge.candidates_end;
+    const std::uint64_t share = number % shares;
+    const std::uint64_t begin = from + count * share / shares;
+    const std::uint64_t end = from + count * (share + 1) / shares;
+    List<M> list(merge, lists, number);
+    for (std::uint64_t first = begin; first < end; first += kWarp) {
+      const std::uint64_t c = first + lane;
       std::uint32_t right = 0;
       bool wanted = c < end;
       if (wanted) {
-        right = listed ? static_cast<std::uint32_t>(merge.candidates[c] >> 32) : c;
+        right = static_cast<std::uint32_t>(listed ? merge.candidates[c] >> 32 : c);
         wanted = !(merge.question.without_itself && right == left);
       }
       double raw = 0;
       if (wanted) {
-        raw =
-            raw_of_rows<M, T>(a, rights + std::uint64_t{merge.right_rows.row(right)} * dims, dims);
+        raw = raw_of_rows < M,
+        Few ? 8 : 1 > (a, rights + std::uint64_t{merge.right_rows.row(right)} * dims, dims);
         ++rechecked;
         wanted = raw <= merge.question.most_raw && list.wants(raw, right);
       }
-      for (unsigned lanes = __ballot_sync(kAllLanes, wanted); lanes != 0; lanes &= lanes - 1) {
-        const int from = __ffs(static_cast<int>(lanes)) - 1;
-        const double offered = __shfl_sync(kAllLanes, raw, from);
-        const std::uint32_t position = __shfl_sync(kAllLanes, right, from);
-        if (list.wants(offered, position)) list.insert(offered, position);
-      }
+      insert_wanted(list, wanted, raw, right);
     }
     list.finish();
-    if (lane == 0) merge.slice.counts[place] = list.size();
+    if (lane == 0) lists.counts[number] = list.size();
   }
-  add_over_block(rechecked, &merge.report->rechecked);
+  add_over_block<Few ? kWarp : kBlockThreads>(rechecked, &merge.report->rechecked);
+}
+
+/// One warp for each left point, which puts the lists of its shares into its own: the first of each
+/// of them, the second of each, and so on, until none is wanted.
+template <Metric M, template <Metric> class List>
+__global__ void __launch_bounds__(kBlockThreads)
+    gather_kernel(Merge merge, NeighborLists parts, std::uint32_t shares) {
+  const std::uint64_t place = global_thread() / kWarp;
+  const unsigned lane = threadIdx.x % kWarp;
+  if (place >= merge.slice.count || is_stopped(merge)) return;
+  const std::uint32_t k = merge.question.k;
+  List<M> list(merge, lists_of(merge.slice), place);
+  bool any = true;
+  for (std::uint32_t rank = 0; any && rank < k; ++rank) {
+    any = false;
+    for (std::uint32_t first = 0; first < shares; first += kWarp) {
+      const std::uint64_t part = place * shares + first + lane;
+      bool wanted = first + lane < shares && rank < parts.counts[part];
+      const double raw = wanted ? parts.raws[part * k + rank] : 0;
+      const std::uint32_t position = wanted ? parts.positions[part * k + rank] : 0;
+      wanted = wanted && list.wants(raw, position);
+      any = __any_sync(kAllLanes, wanted) || any;
+      insert_wanted(list, wanted, raw, position);
+    }
+  }
+  list.finish();
+  if (lane == 0) merge.slice.counts[place] = list.size();
 }
 
 __global__ void thresholds_kernel(LeftThresholds to) {
@@ -338,13 +397,29 @@ __global__ void finish_kernel(Merge merge) {
   add_over_block(is_short, &merge.report->short_rows);
 }
 
+/// Warps that share a left point's candidates begin with lists of their own, which are empty.
+template <Metric M, class T, template <Metric> class List>
+void merge_of(const Merge& merge, cudaStream_t stream) {
+  const std::uint64_t points = merge.slice.count, warps = points * merge.shares;
+  if (merge.shares == 1) {
+    merge_kernel<M, T, List, false>
+        <<<blocks_for(warps * kWarp), kBlockThreads, 0, stream>>>(merge, lists_of(merge.slice), 1);
+    return;
+  }
+  clear_counts(merge.parts, warps, stream);
+  merge_kernel<M, T, List, true>
+      <<<static_cast<unsigned>(warps), kWarp, 0, stream>>>(merge, merge.parts, merge.shares);
+  check_launch("choosing neighbors");
+  gather_kernel<M, List>
+      <<<blocks_for(points * kWarp), kBlockThreads, 0, stream>>>(merge, merge.parts, merge.shares);
+}
+
 template <Metric M, template <Metric> class List>
 void merge_with(const Merge& merge, cudaStream_t stream) {
-  const unsigned blocks = blocks_for(std::uint64_t{merge.slice.count} * kWarp);
   if (merge.scalar == ScalarType::kFloat32)
-    merge_kernel<M, float, List><<<blocks, kBlockThreads, 0, stream>>>(merge);
+    merge_of<M, float, List>(merge, stream);
   else
-    merge_kernel<M, double, List><<<blocks, kBlockThreads, 0, stream>>>(merge);
+    merge_of<M, double, List>(merge, stream);
 }
 
 template <Metric M>
@@ -397,14 +472,18 @@ void launch_segments(const std::uint64_t* candidates, std::uint64_t size, std::u
 }
 
 void launch_merge(const Merge& merge, cudaStream_t stream) {
-  if (merge.candidates == nullptr)
-    check(cudaMemsetAsync(merge.slice.counts, 0, merge.slice.count * sizeof(std::uint32_t), stream),
-          "clearing counts");
+  if (merge.candidates == nullptr) clear_counts(lists_of(merge.slice), merge.slice.count, stream);
   if (merge.question.metric == Metric::kCosine)
     merge_as<Metric::kCosine>(merge, stream);
   else
     merge_as<Metric::kL2>(merge, stream);
   check_launch("choosing neighbors");
+}
+
+void reject_all(const DeviceBuffer<float>& thresholds, cudaStream_t stream) {
+  constexpr std::uint32_t kInfinity = 0x7f800000;  // its bits
+  fill_counts(reinterpret_cast<std::uint32_t*>(thresholds.data()), thresholds.size(), kInfinity,
+              stream);
 }
 
 void launch_thresholds(const LeftThresholds& thresholds, cudaStream_t stream) {

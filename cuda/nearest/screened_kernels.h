@@ -52,6 +52,13 @@ void launch_neighbor_screen(const ScreenView& view, const TileRectangle& rectang
 void launch_segments(const std::uint64_t* candidates, std::uint64_t size, std::uint32_t first,
                      std::uint32_t* begins, std::uint32_t* ends, cudaStream_t stream);
 
+/// Lists of neighbours, each in order.
+struct NeighborLists {
+  std::uint32_t* counts;     ///< [lists]
+  std::uint32_t* positions;  ///< [lists][k]
+  double* raws;              ///< [lists][k]
+};
+
 /// What is merged into the neighbours of the points of a slice, which are kept by position and raw
 /// distance, in order.
 struct Merge {
@@ -63,11 +70,16 @@ struct Merge {
   const std::uint64_t* candidates;  ///< sorted: the left position below, the right one above; null:
   std::uint32_t candidates_end;     ///< right positions 0 .. candidates_end - 1
   const std::uint32_t *begins, *ends;
+  std::uint32_t shares;  ///< into which a left point's candidates are divided, a warp for each
+  NeighborLists parts;   ///< [slice.count * shares] where there are several: what each has found
   SearchReport* report;
 };
 
 /// Sets the counts of a slice to 0 where there are no candidates yet. Asynchronous.
 void launch_merge(const Merge& merge, cudaStream_t stream);
+
+/// Sets thresholds that nothing passes.
+void reject_all(const DeviceBuffer<float>& thresholds, cudaStream_t stream);
 
 /// The thresholds of left points, from what was found.
 struct LeftThresholds {

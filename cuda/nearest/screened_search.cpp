@@ -7,6 +7,7 @@
 #include "core/tile_screen.h"
 #include "cuda/device/sort.h"
 #include "cuda/device/tuning.h"
+#include "cuda/nearest/neighbor_merger.h"
 #include "cuda/nearest/screened_kernels.h"
 #include "cuda/tiles/tile_kernels.h"
 
@@ -14,9 +15,12 @@ namespace gpujoin::cuda {
 namespace {
 
 constexpr std::uint32_t kMostSliceTiles = 1u << 9;
-constexpr std::uint32_t kFirstTiles = 1;  ///< right tiles that are compared without a screen
-constexpr std::uint32_t kGrowth = 3;      ///< of the right points seen, from round to round
+constexpr std::uint64_t kFirstPairs = 4096;  ///< that are compared without a screen, or a tile each
+constexpr std::uint64_t kGrowth = 2;  ///< at least, of the right points seen, from round to round
 constexpr std::uint64_t kMostRoundCandidates = std::uint64_t{1} << 24;
+constexpr std::uint64_t kRoomForChance = 4;  ///< times as many candidates as are expected
+/// Candidates that are expected of a round, where few left points have few.
+constexpr std::uint64_t kExpectedCandidates = std::uint64_t{1} << 14;
 
 /// A slice goes through rounds, each against as many right points as there is room for what passes:
 /// of right points in random order, about k pass for each doubling of those seen. The first ones
@@ -30,16 +34,14 @@ class ScreenedSearch final : public NeighborSearch {
         budget_(budget),
         multiprocessors_(multiprocessors),
         stream_(stream),
-        left_originals_(left.originals()),
-        right_originals_(right.originals()),
-        how_(right.rounding()),
         left_(left.rounded()),
         right_(right.rounded()),
-        report_(budget, 1, stream),
+        padded_dims_(right.rounding().padded_dims),
+        merger_(question, left, right, budget, stream),
         found_(budget, 1, stream),
         host_found_(host, sizeof(unsigned long long)),
-        left_reject_(infinities(left_.tiles)) {
-    check(cudaMemsetAsync(report_.data(), 0, report_.bytes(), stream), "clearing counts");
+        left_reject_(budget, std::size_t{left_.tiles} * kScreenTile, stream) {
+    reject_all(left_reject_, stream);
     allocate_round(round_bytes);
   }
 
@@ -47,12 +49,10 @@ class ScreenedSearch final : public NeighborSearch {
   std::uint32_t most_slice_points() const override { return most_slice_points_; }
 
   bool start(const NeighborSlice& slice) override {
-    slice_ = slice;
-    Merge first = merge();
-    seen_ = std::min(right_.tiles, std::max(kFirstTiles, tiles_of(2 * std::uint64_t{question_.k})));
-    first.candidates_end = points_before(seen_);
-    launch_merge(first, stream_);
-    candidates_ += std::uint64_t{slice.count} * first.candidates_end;
+    seen_ = std::min(right_.tiles,
+                     tiles_of(std::max(2 * std::uint64_t{question_.k}, kFirstPairs / slice.count)));
+    merger_.start(slice, points_before(seen_));
+    candidates_ += std::uint64_t{slice.count} * points_before(seen_);
     width_ = right_.tiles;
     return start_round();
   }
@@ -65,13 +65,13 @@ class ScreenedSearch final : public NeighborSearch {
       return start_round();
     }
     if (found > 0) merge_candidates(found);
-    candidates_ += std::uint64_t{slice_.count} * (points_before(end_) - points_before(seen_));
+    candidates_ += std::uint64_t{slice().count} * (points_before(end_) - points_before(seen_));
     seen_ = end_;
     if (width_ < right_.tiles) width_ *= 2;
     return start_round();
   }
 
-  const SearchReport* report() const override { return report_.data(); }
+  const SearchReport* report() const override { return merger_.report(); }
 
   void describe(JoinStats* stats) const override {
     stats->strategy.index = IndexMethod::kTiles;
@@ -86,18 +86,12 @@ class ScreenedSearch final : public NeighborSearch {
     return static_cast<std::uint32_t>((points + kScreenTile - 1) / kScreenTile);
   }
 
+  const NeighborSlice& slice() const { return merger_.slice(); }
+
   /// Right points of the first tiles.
   std::uint32_t points_before(std::uint32_t tiles) const {
     return static_cast<std::uint32_t>(
         std::min<std::uint64_t>(right_.points, std::uint64_t{tiles} * kScreenTile));
-  }
-
-  DeviceBuffer<float> infinities(std::uint32_t tiles) {
-    DeviceBuffer<float> numbers(budget_, std::size_t{tiles} * kScreenTile, stream_);
-    constexpr std::uint32_t kInfinity = 0x7f800000;  // its bits
-    fill_counts(reinterpret_cast<std::uint32_t*>(numbers.data()), numbers.size(), kInfinity,
-                stream_);
-    return numbers;
   }
 
   /// Candidates of a round: those of one right tile at least, and as many as should come.
@@ -107,10 +101,11 @@ class ScreenedSearch final : public NeighborSearch {
     const std::uint64_t tiles = std::clamp<std::uint64_t>(bytes / kPointBytes / kScreenTile, 1,
                                                           std::min(kMostSliceTiles, left_.tiles));
     most_slice_points_ = static_cast<std::uint32_t>(tiles * kScreenTile);
-    const std::uint64_t expected = std::uint64_t{most_slice_points_} * 4 * question_.k;
+    const std::uint64_t expected =
+        std::max(std::uint64_t{most_slice_points_} * question_.k, kExpectedCandidates);
     const std::uint64_t capacity = std::max<std::uint64_t>(
         std::uint64_t{most_slice_points_} * kScreenTile,
-        std::min({expected, kMostRoundCandidates, bytes / kCandidateBytes}));
+        std::min({expected * kRoomForChance, kMostRoundCandidates, bytes / kCandidateBytes}));
     list_ = DeviceBuffer<std::uint64_t>(budget_, capacity, stream_);
     sorted_ = DeviceBuffer<std::uint64_t>(budget_, capacity, stream_);
     begins_ = DeviceBuffer<std::uint32_t>(budget_, most_slice_points_, stream_);
@@ -120,43 +115,26 @@ class ScreenedSearch final : public NeighborSearch {
     tile_count_ = DeviceBuffer<unsigned>(budget_, 1, stream_);
   }
 
-  Merge merge() const {
-    return {question_,
-            left_originals_.data(),
-            right_originals_.data(),
-            right_originals_.scalar,
-            left_.spread,
-            right_.spread,
-            slice_,
-            nullptr,
-            0,
-            begins_.data(),
-            ends_.data(),
-            report_.data()};
-  }
-
   /// True: there is no other, and the slice is finished.
   bool start_round() {
     if (seen_ >= right_.tiles) {
-      launch_finish(merge(), stream_);
+      merger_.finish();
       return true;
     }
-    launch_thresholds(
-        {question_, slice_, left_.norms.data(), left_.errors.data(), right_.most_error.data(),
-         how_.scale, tensor_accumulation(how_.padded_dims), left_reject_.data()},
-        stream_);
-    const std::uint32_t first_row = slice_.first / kScreenTile;
-    const std::uint32_t end_row = tiles_of(std::uint64_t{slice_.first} + slice_.count);
+    merger_.find_thresholds(left_reject_.data());
+    const std::uint32_t first_row = slice().first / kScreenTile;
+    const std::uint32_t end_row = tiles_of(std::uint64_t{slice().first} + slice().count);
     const auto most = static_cast<std::uint32_t>(
         std::max<std::uint64_t>(1, kMostTilePairs / (end_row - first_row)));
-    const std::uint64_t width =
-        std::min<std::uint64_t>({width_, most, std::uint64_t{seen_} * (kGrowth - 1)});
+    const std::uint64_t growth =
+        std::max(kGrowth, kExpectedCandidates / (std::uint64_t{slice().count} * question_.k));
+    const std::uint64_t width = std::min<std::uint64_t>({width_, most, seen_ * growth});
     end_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(right_.tiles, seen_ + width));
     const TileList tiles{tile_pairs_.data(), tile_count_.data()};
     check(cudaMemsetAsync(found_.data(), 0, found_.bytes(), stream_), "clearing counts");
     const ScreenView view{{left_.values.data(), left_reject_.data(), nullptr},
                           {right_.values.data(), right_.reject.data(), nullptr},
-                          how_.padded_dims,
+                          padded_dims_,
                           question_.without_itself ? Half::kButItself : Half::kNo,
                           question_.stop};
     launch_neighbor_screen(view, {first_row, end_row, seen_, end_}, tiles,
@@ -172,20 +150,17 @@ class ScreenedSearch final : public NeighborSearch {
     sort_keys(budget_, list_.data(), sorted_.data(), found, {0, bits}, stream_);
     for (const auto* places : {&begins_, &ends_})
       check(cudaMemsetAsync(places->data(), 0, places->bytes(), stream_), "ordering candidates");
-    launch_segments(sorted_.data(), found, slice_.first, begins_.data(), ends_.data(), stream_);
-    Merge more = merge();
-    more.candidates = sorted_.data();
-    launch_merge(more, stream_);
+    launch_segments(sorted_.data(), found, slice().first, begins_.data(), ends_.data(), stream_);
+    merger_.add(sorted_.data(), begins_.data(), ends_.data(), found / slice().count);
   }
 
   const NeighborQuestion question_;
   MemoryBudget& budget_;
   const int multiprocessors_;
   const cudaStream_t stream_;
-  const DevicePoints &left_originals_, &right_originals_;
-  const Rounding& how_;
   const RoundedPoints &left_, &right_;
-  DeviceBuffer<SearchReport> report_;
+  const std::uint32_t padded_dims_;
+  NeighborMerger merger_;
   DeviceBuffer<unsigned long long> found_;
   PinnedBlock host_found_;
   DeviceBuffer<float> left_reject_;
@@ -194,7 +169,6 @@ class ScreenedSearch final : public NeighborSearch {
   DeviceBuffer<uint2> tile_pairs_;
   DeviceBuffer<unsigned> tile_count_;
   std::uint32_t most_slice_points_ = 0;
-  NeighborSlice slice_{};
   std::uint32_t seen_ = 0;   ///< right tiles whose points are merged
   std::uint32_t end_ = 0;    ///< of the round
   std::uint32_t width_ = 0;  ///< right tiles of a round at most

@@ -45,25 +45,39 @@ GPUJOIN_HD inline double cosine_distance(double dot, double a_squares, double b_
   return add_rounded(1, -(cosine > 1 ? 1 : cosine < -1 ? -1 : cosine));
 }
 
+/// What the raw distance of two points is computed from, coordinate by coordinate.
+template <Metric M>
+class RawSum {
+ public:
+  GPUJOIN_HD void add(double a, double b) { raw_ = add_coordinate<M>(raw_, a, b); }
+  GPUJOIN_HD double raw() const { return raw_; }
+
+ private:
+  double raw_ = 0;
+};
+
+template <>
+class RawSum<Metric::kCosine> {
+ public:
+  GPUJOIN_HD void add(double a, double b) {
+    dot_ = add_rounded(dot_, multiply_rounded(a, b));
+    a_squares_ = add_rounded(a_squares_, multiply_rounded(a, a));
+    b_squares_ = add_rounded(b_squares_, multiply_rounded(b, b));
+  }
+  GPUJOIN_HD double raw() const { return cosine_distance(dot_, a_squares_, b_squares_); }
+
+ private:
+  double dot_ = 0, a_squares_ = 0, b_squares_ = 0;
+};
+
 /// The raw distance of a[0..dims) and b[0..dims): the sum of squares for L2, the distance itself
 /// for the other metrics. Compare it with Threshold::raw. float coordinates are widened exactly.
 template <Metric M, class A, class B>
 GPUJOIN_HD inline double raw_distance(const A* a, const B* b, std::uint32_t dims) {
-  if constexpr (M == Metric::kCosine) {
-    double dot = 0, a_squares = 0, b_squares = 0;
-    for (std::uint32_t d = 0; d < dims; ++d) {
-      const double x = static_cast<double>(a[d]), y = static_cast<double>(b[d]);
-      dot = add_rounded(dot, multiply_rounded(x, y));
-      a_squares = add_rounded(a_squares, multiply_rounded(x, x));
-      b_squares = add_rounded(b_squares, multiply_rounded(y, y));
-    }
-    return cosine_distance(dot, a_squares, b_squares);
-  } else {
-    double raw = 0;
-    for (std::uint32_t d = 0; d < dims; ++d)
-      raw = add_coordinate<M>(raw, static_cast<double>(a[d]), static_cast<double>(b[d]));
-    return raw;
-  }
+  RawSum<M> sum;
+  for (std::uint32_t d = 0; d < dims; ++d)
+    sum.add(static_cast<double>(a[d]), static_cast<double>(b[d]));
+  return sum.raw();
 }
 
 template <class A, class B>

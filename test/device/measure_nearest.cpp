@@ -3,8 +3,9 @@
 // RIGHT is 0 a table meets itself, but no row itself. SET is unif (uniform in the unit cube), expo
 // (exponential, lambda 40), mix (1,000 clusters of 8 intrinsic dimensions) or grid (unif, rounded
 // to 1/512: many distances are equal, and in few dimensions many points). Names: scalar (float32,
-// float64), metric (l2, cosine), index (auto, tiles, none: a tree), rounds, threads, check (left
-// rows whose neighbours are compared with the CPU engine's; 0: none).
+// float64), metric (l2, cosine), index (auto, tiles, none: a tree), rounds, threads, kept (yes, no:
+// whether the engine keeps the right rows from run to run), check (left rows whose neighbours are
+// compared with the CPU engine's; 0: none).
 //
 //   gpujoin_measure_nearest unif,2,2000000,2000000,8 scalar=float32 mix,384,100000,100000,10
 //
@@ -16,6 +17,7 @@
 #include <cfloat>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -36,6 +38,7 @@ struct Options {
   std::uint32_t threads = std::max(1u, std::thread::hardware_concurrency());
   std::uint64_t check = 200;
   IndexMethod index = IndexMethod::kAuto;
+  bool kept = false;
 };
 
 void set_option(Options* options, const std::string& name, const std::string& value) {
@@ -51,6 +54,8 @@ void set_option(Options* options, const std::string& name, const std::string& va
     options->rounds = std::max(1u, static_cast<std::uint32_t>(std::stoul(value)));
   else if (name == "threads")
     options->threads = std::max(1u, static_cast<std::uint32_t>(std::stoul(value)));
+  else if (name == "kept" && (value == "yes" || value == "no"))
+    options->kept = value == "yes";
   else if (name == "check")
     options->check = std::stoull(value);
   else
@@ -168,7 +173,16 @@ void measure(const EngineTable& engine, const Options& options, const std::strin
   const std::vector<T> left = make_rows<T>(set, dims, left_rows, 1, options.threads);
   const std::vector<T> right = make_rows<T>(set, dims, right_rows, 2, options.threads);
   const Dataset left_points = {left.data(), nullptr, left_rows, dims, options.scalar};
-  const Dataset right_points = {right.data(), nullptr, right_rows, dims, options.scalar};
+  Dataset right_points = {right.data(), nullptr, right_rows, dims, options.scalar};
+  static std::uint64_t cases = 0;
+  std::vector<std::int64_t> ids(options.kept ? right_rows : 0);
+  std::iota(ids.begin(), ids.end(), 0);
+  if (options.kept) {
+    constexpr std::uint64_t kBytes = std::uint64_t{1} << 40;
+    engine.keep(kBytes, kBytes);
+    right_points.key = {++cases, 1};
+    right_points.ids = ids.data();
+  }
   const Sides sides = right_rows == 0 ? Sides::one(left_points, PairSelection::kDistinct)
                                       : Sides::two(left_points, right_points);
   JoinRequest request(sides, PointsWithin{options.metric, DBL_MAX}, Output::nearest(k));
@@ -178,7 +192,7 @@ void measure(const EngineTable& engine, const Options& options, const std::strin
   const char* const check = check_neighbors(engine, request, options);
   const JoinStats& stats = run.stats;
   std::printf(
-      "| %s %u-D %s %s | %llu x %llu | %llu | %.4f | %.4f | %.1f | %.1f | %.4g | %.4g | "
+      "| %s %u-D %s %s | %llu x %llu | %llu | %.5f | %.4f | %.2f | %.2f | %.4g | %.4g | "
       "%llu | %llu | %s | %s |\n",
       set.c_str(), dims, sizeof(T) == sizeof(float) ? "float32" : "float64",
       to_string(options.metric), static_cast<unsigned long long>(left_rows),
