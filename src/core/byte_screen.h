@@ -1,14 +1,15 @@
 // A screen of points in bytes, for one point against many. Each point A is stored as integers q of
 // -127 .. 127 with a step: A' = step * q, and an error e with |A - A'| <= e. So a pair within a
-// distance R has |A' - B'| <= s = R + eA + eB. With steps a and b, D the dot product of the
-// integers, NA and NB their squared norms:
+// distance R has |A' - B'| <= s = R + eA + eB. Let a and b be the steps, D the dot product of the
+// integers, NA and NB their squared norms. These are equivalent:
 //
-//   |A' - B'|^2 = a^2 NA + b^2 NB - 2 a b D <= s^2   <=>   D >= (a^2 NA - s^2) / (2 a b) + NB b /
-//   (2 a)
+//   |A' - B'|^2 = a^2 NA + b^2 NB - 2 a b D <= s^2
+//   D >= (a^2 NA - s^2) / (2 a b) + NB b / (2 a)
 //
-// D, NB and the right side are computed in single precision. Each of at most dims + 8 roundings
-// errs by 2^-24 of the magnitude (a^2 NA + s^2) / (2 a b) + NB b / (2 a), which |D| does not exceed
-// for the pairs in question: 2 |D| <= NA a / b + NB b / a. The threshold is lowered by that much.
+// D, NB and the right side are computed in single precision, with at most dims + 8 roundings. Each
+// errs by at most 2^-24 m, where m = (a^2 NA + s^2) / (2 a b) + NB b / (2 a). No partial sum of D
+// is larger than m: it is at most (NA a / b + NB b / a) / 2. The threshold is lowered by the sum of
+// these errors.
 #pragma once
 
 #include <cmath>

@@ -236,7 +236,7 @@ void NearestJoin::search_tiles(NearestTilePlan plan) {
   tally_.work.add(1);
 }
 
-/// Walks so many items on all workers, each with a walker of its own: walk(walker, item).
+/// Calls walk(walker, item) for each item, on all workers. Each worker has its own walker.
 template <class Walker, class Plan, class Walk>
 void NearestJoin::join(const Plan& plan, std::uint64_t items, const Walk& walk) {
   Walkers<Walker> made(*this, plan);

@@ -59,12 +59,10 @@ ThreadedJoin::ThreadedJoin(const JoinRequest& request, std::shared_ptr<MemoryBud
 }
 
 void ThreadedJoin::start() {
-  driver_ = start_thread([this] { run_to_end(); });
+  driver_ = start_thread([this] { run_at_once(); });
 }
 
-void ThreadedJoin::run_at_once() { run_to_end(); }
-
-void ThreadedJoin::run_to_end() {
+void ThreadedJoin::run_at_once() {
   try {
     run();
   } catch (...) {

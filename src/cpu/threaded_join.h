@@ -36,8 +36,7 @@ class ThreadedJoin : public Join {
 
   /// Starts the thread that calls run(). Throws std::system_error or std::bad_alloc.
   void start();
-  /// Runs the join before it returns, in the calling thread: one that is short, and whose result
-  /// fits into its buffers.
+  /// Runs the join in the calling thread. Its result must fit into the buffers.
   void run_at_once();
   /// Stops the threads wherever they are and waits for them.
   void stop();
@@ -70,8 +69,6 @@ class ThreadedJoin : public Join {
   WalkTally tally_;
 
  private:
-  void run_to_end();
-
   std::uint64_t batch_entries_;
   BatchBuffer* current_ = nullptr;  // the one the caller reads
   std::exception_ptr error_;        // set before the queue is finished

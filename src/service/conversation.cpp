@@ -224,16 +224,23 @@ void Conversation::let_go() {
   shown_.hide();
 }
 
-void Conversation::search(const Search& message) {
+/// Returns why the work failed. Throws Gone if the client has hung up.
+template <class Work>
+Status Conversation::work_for_client(const Work& work) {
   const Status status = guarded([&]() -> Status {
     try {
-      find_rows(message);
+      work();
     } catch (const Gone&) {
       interrupt_.cancel();
     }
     return {};
   });
   if (interrupt_.cancelled()) throw Gone{};
+  return status;
+}
+
+void Conversation::search(const Search& message) {
+  const Status status = work_for_client([&] { find_rows(message); });
   if (status.ok()) return;
   FoundRows answer;
   start_message(&answer);
@@ -242,7 +249,7 @@ void Conversation::search(const Search& message) {
   send(answer);
 }
 
-/// A join of the client's row with a table, all of whose neighbours are sent at its end.
+/// Joins the client's row with a table, and sends all its neighbours at the end.
 void Conversation::find_rows(const Search& message) {
   Side& side = sides_[1];
   require(side.is_found && !joined_ && (message.table.of_table || side.table.is_there()),
@@ -277,7 +284,6 @@ void Conversation::send_rows(const RunningJoin& join, const std::vector<FoundRow
   JoinStats stats;
   join.stats(&stats);
   answer.candidates = stats.candidates;
-  answer.index_ms = stats.reused_sides > 0 ? 0 : stats.index_ms;
   std::size_t next = 0;
   do {
     const std::size_t count = std::min<std::size_t>(rows.size() - next, kMostFoundRows);
@@ -294,15 +300,7 @@ void Conversation::open_join(const OpenJoin& message) {
   require(!joined_, "a client has more than one join");
   joined_ = true;
   shown_.show(hello_.pid, hello_.database);
-  const Status status = guarded([&]() -> Status {
-    try {
-      run_join(message);
-    } catch (const Gone&) {
-      interrupt_.cancel();
-    }
-    return {};
-  });
-  if (interrupt_.cancelled()) throw Gone{};
+  const Status status = work_for_client([&] { run_join(message); });
   if (!status.ok()) send_end(status, nullptr);
 }
 

@@ -61,6 +61,9 @@ class Conversation {
   template <class Answer, class Item>
   void send_list(const char* name, const std::vector<Item>& items);
 
+  template <class Work>
+  Status work_for_client(const Work& work);
+
   void search(const Search& message);
   void find_rows(const Search& message);
   void send_rows(const RunningJoin& join, const std::vector<FoundRow>& rows);

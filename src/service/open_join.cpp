@@ -205,11 +205,11 @@ JoinRequest read_request(const unsigned char* message, WantedEngine engine, std:
 }
 
 Dataset row_of(const Search& message) {
-  require(is_up_to(ScalarType::kBits, message.scalar) && message.dims > 0 &&
-              message.dims <= kMaxDimensions &&
-              message.point_bytes == message.dims * scalar_bytes(message.scalar),
+  const Dataset row = {message.point, nullptr, 1, message.dims, message.scalar};
+  require(is_up_to(ScalarType::kBits, row.scalar) && row.dims > 0 && row.dims <= kMaxDimensions &&
+              message.point_bytes == point_bytes(row),
           "a search is for no row");
-  return {message.point, nullptr, 1, message.dims, message.scalar};
+  return row;
 }
 
 }  // namespace gpujoin::service

@@ -1,4 +1,4 @@
-// What an OpenJoin or a Search asks for, checked, so that nothing of it can harm the service.
+// Reads what an OpenJoin or a Search asks for, and checks it, so that it cannot harm the service.
 #pragma once
 
 #include <vector>

@@ -5,7 +5,7 @@ import math
 import random
 import re
 
-from common import WITHOUT_NODE, cluster, number, say, table
+from common import WITHOUT_NODE, assignments, cluster, number, say, table
 
 CASES = 200
 SIZES = (300, 3000, 30000)
@@ -109,7 +109,7 @@ def random_query(rng):
 def milliseconds(psql, sql, settings, most):
     """Of running it, the least of three times; and whether the node was used. None if that takes longer than `most`
     each time."""
-    script = "LOAD 'gpujoin';\n\\set ON_ERROR_STOP 0\n" + ''.join(f'SET {key} = {value};\n' for key, value in settings.items())
+    script = "LOAD 'gpujoin';\n\\set ON_ERROR_STOP 0\n" + assignments(settings)
     script += f"SET statement_timeout = '{math.ceil(most)}ms';\n"
     script += f'EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql};\n\\echo @turn\n' * 3
     times, uses_node = [], False

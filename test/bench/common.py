@@ -144,6 +144,10 @@ def uses_node(psql, sql, settings=''):
     return 'GpuSimilarityJoin' in psql(f"LOAD 'gpujoin';\n{settings}EXPLAIN {sql};\n")
 
 
+def assignments(settings):
+    return ''.join(f'SET {key} = {value};\n' for key, value in settings.items())
+
+
 def take_turns(psql, rounds, queries, before=''):
     """queries: {name: (SQL, settings)}; before each of them `before` is executed, which is not timed. Returns
     {name: [(result, ms, gpu_last_join() as dict), ...]}."""
@@ -151,7 +155,7 @@ def take_turns(psql, rounds, queries, before=''):
     script = ''
     for _ in range(rounds):
         for sql, settings in queries.values():
-            script += "LOAD 'gpujoin';\n" + ''.join(f'SET {key} = {value};\n' for key, value in settings.items())
+            script += "LOAD 'gpujoin';\n" + assignments(settings)
             script += f'{before}\\echo @turn\n\\timing on\n{sql};\n\\timing off\nRESET ALL;\n'
             script += 'SELECT to_json(j) FROM gpu_last_join() j;\n'
     turns = {name: [] for name in queries}

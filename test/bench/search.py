@@ -4,7 +4,7 @@ import re
 import tempfile
 from statistics import median, quantiles
 
-from common import WITHOUT_NODE, cluster, has_postgis, number, output_of, ratio, say, table, versions
+from common import WITHOUT_NODE, assignments, cluster, has_postgis, number, output_of, ratio, say, table, versions
 
 SECONDS = 3
 OWN, SCAN = {'gpujoin.service': 'on', 'gpujoin.prefer_node': 'on'}, {**WITHOUT_NODE, 'enable_indexscan': 'off', 'enable_bitmapscan': 'off'}
@@ -73,8 +73,7 @@ def rows_of(what, rounds, contenders):
 def recall(psql, sql, count):
     """The share of the true first rows that an index finds."""
     def ids(settings, wanted):
-        assignments = ''.join(f'SET {key} = {value};\n' for key, value in settings.items())
-        return set(psql(f"LOAD 'gpujoin';\n{assignments}{sql.replace(':i', str(wanted))};\n").split())
+        return set(psql(f"LOAD 'gpujoin';\n{assignments(settings)}{sql.replace(':i', str(wanted))};\n").split())
     found = [(ids(WITHOUT_NODE, i), ids(SCAN, i)) for i in range(1, count + 1)]
     return sum(len(some & all_) for some, all_ in found) / sum(len(all_) for _, all_ in found)
 
@@ -96,8 +95,7 @@ def vector_rows(psql, rounds, scale):
 
 def statement_ms(psql, rounds, statement, settings):
     """The median of a whole statement, rolled back."""
-    assignments = ''.join(f'SET {key} = {value};\n' for key, value in settings.items())
-    output = psql(f"LOAD 'gpujoin';\n{assignments}" + f'BEGIN;\n\\timing on\n{statement};\n\\timing off\nROLLBACK;\n' * (rounds + 1))
+    output = psql(f"LOAD 'gpujoin';\n{assignments(settings)}" + f'BEGIN;\n\\timing on\n{statement};\n\\timing off\nROLLBACK;\n' * (rounds + 1))
     return median([float(ms) for ms in re.findall(r'Time: ([0-9.]+) ms', output)][1:])
 
 

@@ -21,7 +21,7 @@ import time
 from importlib.metadata import version
 from statistics import median
 
-from common import THREADS, WITHOUT_NODE, cluster, has_postgis, measured_by, number, psql_of, say, table, uses_node, versions, write_page
+from common import THREADS, WITHOUT_NODE, assignments, cluster, has_postgis, measured_by, number, psql_of, say, table, uses_node, versions, write_page
 from spatialbench_queries import INDEXES, QUERIES, TABLES, text
 
 os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), '../..'))
@@ -87,8 +87,8 @@ def copy_table(psql, folder, name):
 
 def run_postgresql(psql, sql, limit, settings):
     """The session has loaded what it needs, as the others have. The detail is gpu_last_join(), if there was a join."""
-    script = "LOAD 'gpujoin';\nSELECT ST_MakePoint(1, 1) \\g /dev/null\n" + ''.join(
-        f'SET {key} = {value};\n' for key, value in {**settings, 'jit': 'off', 'statement_timeout': f"'{limit}s'"}.items())
+    script = "LOAD 'gpujoin';\nSELECT ST_MakePoint(1, 1) \\g /dev/null\n" + assignments(
+        {**settings, 'jit': 'off', 'statement_timeout': f"'{limit}s'"})
     start = time.monotonic()
     try:
         lines = psql(f'{script}\\timing on\n{sql};\n\\timing off\nSELECT to_json(j) FROM gpu_last_join() j;\n').splitlines()

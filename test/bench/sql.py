@@ -1,7 +1,7 @@
 """The sql part of make bench: whole queries over the sample in a private cluster, against what else PostgreSQL has."""
 from statistics import median
 
-from common import (THREADS, WITHOUT_NODE, WITHOUT_OTHERS, cluster, has_postgis, median_ms, number, ratio, ratio_to, say, table,
+from common import (THREADS, WITHOUT_NODE, WITHOUT_OTHERS, assignments, cluster, has_postgis, median_ms, number, ratio, ratio_to, say, table,
                     take_turns, uses_node, versions)
 from figures import compare
 from sample import load_sample
@@ -131,7 +131,7 @@ def choice_table(psql, rounds, postgis):
     for name, source in cases.items():
         sql = f'SELECT count(*) FROM {source}'
         taken = uses_node(psql, sql)
-        costs = ''.join(f'SET {key} = {value};\n' for key, value in WITHOUT_OTHERS.items())
+        costs = assignments(WITHOUT_OTHERS)
         forced = uses_node(psql, sql, costs)
         ways = {'with': (sql, WITHOUT_OTHERS)} if forced else {}
         if name != '100,000 x 100,000':  # nobody waits for that

@@ -17,8 +17,8 @@ bool wants_tiles(const JoinRequest& request) {
          (asked == IndexMethod::kAuto && request.right().dims >= kTileDims);
 }
 
-/// Returns true if left points are so many that those looked for together share neighbours. With
-/// many neighbours each, walking their lists costs more than sharing saves.
+/// Returns true if there are enough left points for the lanes of one search to share neighbours.
+/// With many neighbours each, walking their lists costs more than sharing saves.
 bool wants_lanes(const JoinRequest& request) {
   constexpr std::uint64_t kRightPerLeft = 8, kMostLaneNeighbors = 128;
   std::uint64_t left = request.left().rows;

@@ -18,15 +18,15 @@ struct NearestTiles {
   std::uint32_t points = 0;  ///< finite ones, which come first
   std::uint32_t columns = 0;
   std::uint32_t checkpoints = 0;
-  Buffer<std::uint32_t> rows;  ///< [rows of the dataset], position -> row
-  Buffer<std::int64_t> ids;    ///< likewise, position -> id
+  Buffer<std::uint32_t> rows;  ///< [rows of the dataset] position -> row
+  Buffer<std::int64_t> ids;    ///< [rows of the dataset] position -> id
   Buffer<float> values;        ///< [groups][columns][kGroupPoints]
   Buffer<float> norms;  ///< [groups][checkpoints][kGroupPoints]: squared, up to each checkpoint
   Buffer<float> thresholds;  ///< [groups][checkpoints + 1][kGroupPoints] as right points
   Buffer<float> errors;      ///< [groups][kGroupPoints], rounded up
   float most_error = 0;
   Buffer<double> centers;  ///< [tiles][columns]
-  Buffer<double> radii;    ///< [tiles], no point lies further from its tile's center
+  Buffer<double> radii;    ///< [tiles] the largest distance of a point from the center
 
   std::uint32_t groups() const { return (points + kGroupPoints - 1) / kGroupPoints; }
   std::uint32_t tiles() const { return (groups() + kTileGroups - 1) / kTileGroups; }

@@ -71,8 +71,8 @@ class Packer {
   }
 
   /// The distance over the first columns is at most the distance, so a pair that these columns
-  /// exclude is out. Each checkpoint writes thresholds to accept, of which only the last
-  /// checkpoint's stay.
+  /// exclude is out. Each checkpoint overwrites the thresholds to accept; the last checkpoint's
+  /// stay.
   void set_thresholds(const Sums& sums, std::uint32_t size, std::uint32_t dims, float* reject,
                       float* accept) const {
     const double accumulation = single_accumulation(dims);
@@ -128,8 +128,8 @@ void fill_tile_boxes(WorkerPool& pool, TileIndex& tiles) {
 
 }  // namespace
 
-/// A checkpoint costs about as much as five columns, so the first is at 32 columns and each next
-/// one at half as many again; that makes 17 checkpoints for the most columns there may be.
+/// A checkpoint costs about as much as five columns. So the first is after 32 columns, and each
+/// next one after half as many again. The maximum number of columns has 17 checkpoints.
 Checkpoints make_checkpoints(std::uint32_t dims, bool short_circuit) {
   Checkpoints checkpoints{};
   if (short_circuit)

@@ -14,16 +14,15 @@ namespace gpujoin::cpu {
 /// and so on.
 inline constexpr std::uint32_t kGroupPoints = 32;
 
-/// Where sums are compared with thresholds: after the first end[0] columns, after end[1] and so on;
-/// the last checkpoint compares whole sums. The checkpoints before the last are short circuits
-/// (SHORTC [GPU-Join, section 4.4]).
+/// A screen compares its sums with thresholds at each checkpoint. The last checkpoint compares
+/// whole sums. The others are short circuits (SHORTC [GPU-Join, section 4.4]).
 struct Checkpoints {
   static constexpr std::uint32_t kMost = 20;
   std::uint32_t count;
-  std::uint32_t end[kMost];
+  std::uint32_t end[kMost];  ///< [count] columns in the sums; ascending
 };
 
-/// Where a group's numbers lie.
+/// Points to a group's numbers.
 struct PackedGroup {
   const float* values;      ///< [dims][kGroupPoints]
   const float* thresholds;  ///< [checkpoints + 1][kGroupPoints]: to reject at each checkpoint, then

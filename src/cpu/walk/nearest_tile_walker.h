@@ -31,7 +31,7 @@ struct NearestTilePlan {
   std::uint64_t k;
   GroupScreen screen;
   ByteScreen byte_screen;
-  const BytePoint* left_point = nullptr;  ///< the one left point, in bytes; null: there are more
+  const BytePoint* left_point = nullptr;  ///< in bytes, if there is one left point; else null
   const ByteTiles* right_bytes = nullptr;
 };
 

@@ -34,10 +34,10 @@ class PointWindows {
   const std::vector<Window>& windows() const { return windows_; }
   /// How many candidates the windows hold, of all points that have them.
   std::uint64_t candidates() const { return candidates_; }
-  /// What the windows of the last move cost, in candidates.
+  /// Returns the cost of the windows of the last move, in candidates.
   std::uint64_t work() const { return candidates_ + window_work_ * windows_.size(); }
-  /// What the windows of a point are expected to cost with its share of what its cell costs. The
-  /// windows are the point's then.
+  /// Returns the expected cost of a point's windows, with its share of its cell's cost. Moves to
+  /// the point's windows.
   std::uint64_t sample_work(std::uint32_t position);
   /// The most candidates of a piece: they fit in a batch.
   std::uint64_t max_piece() const { return std::min(plan_.batch_entries, kMaxPiece); }

@@ -69,13 +69,13 @@ void count_rows(const TilePlan& plan, const WalkTools& tools) {
 /// other: some of the right tiles tell for all. Half a walk leaves out those before it.
 TileWork::TileWork(const TilePlan& plan)
     : plan_(plan), profile_(plan.left->tiles(), [&](std::uint64_t tile) {
-        constexpr std::uint32_t kMostSamples = 256, kLookWork = 32;
+        constexpr std::uint32_t kMostSamples = 256, kSampleWork = 32;
         const std::uint32_t end = plan.right->tiles();
         const std::uint32_t first = plan.half() ? static_cast<std::uint32_t>(tile) : 0;
         const std::uint32_t step = std::max(1u, (end - first) / kMostSamples);
         std::uint64_t samples = 0, work = 0;
         for (std::uint32_t column = first; column < end; column += step, ++samples)
-          work += kLookWork + candidates_of_tiles(plan, static_cast<std::uint32_t>(tile), column);
+          work += kSampleWork + candidates_of_tiles(plan, static_cast<std::uint32_t>(tile), column);
         return (end - first) * work / std::max<std::uint64_t>(samples, 1);
       }) {}
 

@@ -353,15 +353,20 @@ std::uint64_t dataset_share(const EngineRun* run, int sides) {
 }
 
 Resources engine_resources(const EngineRun* run) {
-  const std::uint64_t limit = available_memory(run), held = run->report.dataset_bytes;
-  return {.threads = share_of(run, thread_limit()),
-          .memory_limit = limit > held ? limit - held : 1,
-          .device_memory_limit = device_memory_limit_bytes(),
-          .soft_limits = run->plain_sql,
-          .devices = device_numbers(),
-          .patience_ms = kShownMs,
-          .interrupt = &InterruptPending,
-          .scratch = &run->spill.functions};
+  const std::uint64_t limit = available_memory(run);
+  Resources resources = {.threads = share_of(run, thread_limit()),
+                         .memory_limit = limit,
+                         .device_memory_limit = device_memory_limit_bytes(),
+                         .soft_limits = true,
+                         .devices = device_numbers(),
+                         .interrupt = &InterruptPending};
+  if (run == nullptr) return resources;
+  const std::uint64_t held = run->report.dataset_bytes;
+  resources.memory_limit = limit > held ? limit - held : 1;
+  resources.soft_limits = run->plain_sql;
+  resources.patience_ms = kShownMs;
+  resources.scratch = &run->spill.functions;
+  return resources;
 }
 
 void set_request(EngineRun* run, const JoinRequest& request) {

@@ -106,7 +106,8 @@ std::uint64_t dataset_share(const EngineRun* run, int sides);
 /// The engine that the session prefers, for the service.
 service::WantedEngine wanted_engine();
 
-/// What the settings allow the engine. The run's data takes part of its memory.
+/// Returns what the settings allow the engine, less the memory of the run's data. Null: for a
+/// search, which is part of a plain SQL query and has no run.
 Resources engine_resources(const EngineRun* run);
 
 /// Sets run->request, with these resources and the knobs of the settings, and without groups. Rows

@@ -5,12 +5,13 @@
 
 namespace gpujoin {
 
-/// RowSource::kKept: the same as read_inputs() where both inputs are whole tables whose points the
-/// service has, or can have: of these only the blocks are read that have changed. Of nearest rows
-/// the right input alone has to be such a table. False: the inputs have to be read.
+/// RowSource::kKept: replaces read_inputs() if the service keeps the points of both inputs, whole
+/// tables, or can keep them. Reads only the blocks that have changed. A join of nearest rows needs
+/// this of the right input alone. Returns false if the inputs have to be read.
 bool read_kept_inputs(JoinNode* node);
 
-/// Finds the right rows of nearest rows again, for another search. False: the service has ended.
+/// Finds the right rows again for another search of nearest rows. Returns false if the service has
+/// ended.
 bool find_kept_again(JoinNode* node);
 
 /// Before a pair is shown: reads all rows that are fetched late where fetching them one by one

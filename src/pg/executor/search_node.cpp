@@ -39,7 +39,7 @@ namespace {
 /// Source of the next row.
 enum class SearchSource {
   kNotStarted,
-  kNeighbors,    ///< TableSearch::rows
+  kNeighbors,    ///< TableSearch::found
   kTable,        ///< all rows in physical order
   kSortedTable,  ///< all rows that were not returned yet, sorted by the ORDER BY expression
   kNone,         ///< no row is left
@@ -62,19 +62,19 @@ struct SearchReport {
 
 /// Neighbors of the value, and how many of them were returned.
 struct Neighbors {
-  double select;        ///< rows with a larger distance, by the engine, fail the radius
+  double select;        ///< maximum engine distance of rows within the radius
   std::uint64_t asked;  ///< number of neighbors that the last search asked for
-  std::uint64_t next;   ///< first of TableSearch::rows that is not in `group` yet
+  std::uint64_t next;   ///< of TableSearch::found: the first row after `group`
   RankedRow* group;     ///< [group_count] sorted rows that are returned next
   std::uint64_t group_count, group_room, group_next;
 };
 
 /// All rows that were not returned yet, sorted.
 struct SortedRows {
-  Tuplesortstate* sort;   ///< of (rank, number); null: not started
-  TupleTableSlot* slot;   ///< for its rows
-  std::uint64_t bound;    ///< only so many rows were sorted; 0: all
-  std::int64_t* skipped;  ///< [skipped_count] numbers of rows returned before, not sorted again
+  Tuplesortstate* sort;   ///< of (rank, number); null before the first sort
+  TupleTableSlot* slot;   ///< holds a row of the sort
+  std::uint64_t bound;    ///< number of first rows that were sorted; 0: all rows
+  std::int64_t* skipped;  ///< [skipped_count] numbers of rows that were returned before the sort
   std::uint64_t skipped_count, skipped_room;
 };
 
@@ -86,7 +86,7 @@ struct SearchNode {
   LateRows* rows;                ///< fetches rows and scans the table
   MemoryContext search_context;  ///< of `search`
   MemoryContext point_context;   ///< of `point`
-  TableSearch* search;           ///< null: not opened, or the table cannot be searched
+  TableSearch* search;           ///< null before open_search(), and if the table cannot be searched
   bool is_tried;                 ///< open_table_search() was called
   std::uint64_t started;         ///< searches that the plan above started so far
   PointBuffer point;             ///< the value as the engine's point
@@ -190,11 +190,7 @@ bool ask(SearchNode* node, std::uint64_t count) {
   JoinRequest request(Sides::two({}, {}),
                       PointsWithin{node->plan.test.by->metric, node->near.select},
                       Output::nearest(node->near.asked));
-  request.resources = {.threads = thread_limit(),
-                       .memory_limit = available_memory(nullptr),
-                       .device_memory_limit = device_memory_limit_bytes(),
-                       .soft_limits = true,
-                       .devices = device_numbers()};
+  request.resources = engine_resources(nullptr);
   request.knobs = knob_settings();
   const Status status =
       search_table(node->search, request, wanted_engine(), finish_points(&node->point));
@@ -210,7 +206,7 @@ bool ask(SearchNode* node, std::uint64_t count) {
 }
 
 /// Returns true if the table has no further neighbor within the radius.
-bool is_complete(const SearchNode* node) { return node->search->count < node->near.asked; }
+bool is_complete(const SearchNode* node) { return node->search->found.count < node->near.asked; }
 
 /// Asks for more neighbors. Returns false if a scan of the table is cheaper, or the search failed.
 bool ask_for_more(SearchNode* node) {
@@ -224,8 +220,8 @@ bool ask_for_more(SearchNode* node) {
 bool find_all(SearchNode* node) {
   while (!is_complete(node))
     if (!ask_for_more(node)) return false;
-  service::FoundRow* const rows = node->search->rows;
-  std::sort(rows, rows + node->search->count,
+  service::FoundRow* const rows = node->search->found.rows;
+  std::sort(rows, rows + node->search->found.count,
             [](const auto& a, const auto& b) { return a.id < b.id; });
   return true;
 }
@@ -251,8 +247,8 @@ bool comes_before(const RankedRow& a, const RankedRow& b) {
 /// Finds the end of the neighbors, from Neighbors::next on, that the engine's distances cannot
 /// order. Returns false if a neighbor that was not asked for yet may belong to them.
 bool find_group(const SearchNode* node, std::uint64_t* end) {
-  const service::FoundRow* const rows = node->search->rows;
-  const std::uint64_t begin = node->near.next, count = node->search->count;
+  const service::FoundRow* const rows = node->search->found.rows;
+  const std::uint64_t begin = node->near.next, count = node->search->found.count;
   const SimilarityTest& test = node->plan.test;
   *end = begin + 1;
   if (is_exact(test)) return true;
@@ -268,14 +264,14 @@ bool find_group(const SearchNode* node, std::uint64_t* end) {
 bool next_group(SearchNode* node) {
   Neighbors& near = node->near;
   std::uint64_t end;
-  while (near.next == node->search->count || !find_group(node, &end)) {
-    if (near.next == node->search->count && is_complete(node)) return false;
+  while (near.next == node->search->found.count || !find_group(node, &end)) {
+    if (near.next == node->search->found.count && is_complete(node)) return false;
     if (!ask_for_more(node)) return false;
   }
   near.group_count = near.group_next = 0;
   const bool is_alone = end - near.next == 1;
   for (; near.next < end; ++near.next) {
-    const std::int64_t number = node->search->rows[near.next].id;
+    const std::int64_t number = node->search->found.rows[near.next].id;
     const double rank = is_alone ? 0 : rank_of(node, number);
     reserve_next(node->search_context, &near.group, near.group_count, &near.group_room);
     near.group[near.group_count++] = {rank, number};
@@ -359,19 +355,19 @@ void start_table(SearchNode* node) {
     return;
   }
   node->sorted.skipped_count = 0;
-  for (std::uint64_t i = 0; i < node->near.next; ++i) skip(node, node->search->rows[i].id);
+  for (std::uint64_t i = 0; i < node->near.next; ++i) skip(node, node->search->found.rows[i].id);
   sort_table(node, node->near.next == 0 ? node->plan.limit : 0);
   node->source = SearchSource::kSortedTable;
 }
 
 // ---- Rows
 
-/// Returns the next neighbor. Returns null if there is none, with the next source set.
+/// Returns the next neighbor. After the last one, sets the next source and returns null.
 TupleTableSlot* next_neighbor(SearchNode* node) {
   Neighbors& near = node->near;
   if (!node->plan.is_ordered) {
-    if (near.next < node->search->count)
-      return fetch_late_row(node->rows, node->search->rows[near.next++].id);
+    if (near.next < node->search->found.count)
+      return fetch_late_row(node->rows, node->search->found.rows[near.next++].id);
     node->source = SearchSource::kNone;
     return nullptr;
   }

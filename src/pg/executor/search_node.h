@@ -15,16 +15,16 @@ namespace gpujoin {
 
 inline constexpr const char* kSearchName = "GpuSimilarityScan";
 
-/// What a plan says about its search, besides expressions. Plain bytes in CustomScan.
+/// Describes the search, but for its expressions. Plain bytes in CustomScan.
 struct SearchPlan {
   SimilarityTest test;    ///< of the ORDER BY if there is one, else of the radius
   SimilarityTest radius;  ///< how the condition compares the distance with the radius
-  bool is_ordered;     ///< ORDER BY the distance, or by an expression that rises or falls with it
-  bool is_descending;  ///< the expression falls with the distance: ORDER BY ... DESC
+  bool is_ordered;        ///< by an expression that rises or falls with the distance
+  bool is_descending;     ///< the expression falls: ORDER BY ... DESC
   bool nulls_first;
   bool is_bounded;      ///< only rows within a radius
   bool is_kept;         ///< the service had the table at planning time
-  bool searches_first;  ///< read the table for the first search already, not for the second
+  bool searches_first;  ///< build the index for the first search; else for the second one
   bool drops_errors;  ///< drop errors of the value and the radius; a table scan raises them if due
   double expected;    ///< rows that the plan above is expected to take
   std::uint64_t limit;  ///< LIMIT + OFFSET as planned; 0: unknown

@@ -6,6 +6,7 @@
 #include "pg/planner/distance_call.h"
 #include "pg/planner/implied_distance.h"
 #include "pg/planner/planning.h"
+#include "pg/planner/similarity_clause.h"
 #include "pg/service/join_reports.h"
 #include "pg/settings.h"
 #include "pg/types/column_tests.h"
@@ -80,12 +81,6 @@ struct Search {
   Expr* found;
 };
 
-bool uses_outer_value(Node* node, void*) {
-  if (node == nullptr) return false;
-  if (IsA(node, Param)) return reinterpret_cast<Param*>(node)->paramkind == PARAM_EXEC;
-  return walk_expression(node, uses_outer_value, nullptr);
-}
-
 bool find_distance(Node* node, void* context) {
   auto* const search = static_cast<Search*>(context);
   if (node == nullptr) return false;
@@ -99,7 +94,7 @@ bool find_distance(Node* node, void* context) {
                         find_test(function, arguments, TestUse::kTest, &clause));
     const bool measures = known || match_column_distance(expression, float8_constant(0), &clause);
     const int relations = measures ? bms_num_members(pull_varnos(search->root, node)) : 0;
-    if (search->alone ? relations == 1 && uses_outer_value(node, nullptr) : relations > 1) {
+    if (search->alone ? relations == 1 && uses_outer_value(node) : relations > 1) {
       search->found = expression;
       return true;
     }

@@ -26,7 +26,7 @@ constexpr double kSearchOperators = 20;       // looking for the nearest rows of
 constexpr double kSampleOperators = 0.012;    // a sampled pair in one dimension, to choose an index
 constexpr double kSampledPairs = 1 << 15;
 constexpr double kBruteOperators = 0.1;  // a pair of few, for which no index is chosen
-constexpr double kLeafRows = 32;         // compared at least, since a leaf is compared whole
+constexpr double kLeafRows = 32;         // rows of a leaf, which are all compared
 constexpr double kUntilFirst = 64;       // pairs of a row of which the first suffices, at most
 
 /// Bytes that a table holds out of line for each of its rows.

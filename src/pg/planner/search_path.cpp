@@ -43,8 +43,8 @@ set_rel_pathlist_hook_type previous_hook = nullptr;
 /// The search that a path makes.
 struct SearchClause {
   SimilarityClause distance;  ///< of the ORDER BY; its right value is the column
-  SimilarityClause radius;    ///< bounds the distance; test.type is null if nothing does
-  const PathKey* order;       ///< null: no order
+  SimilarityClause radius;    ///< bounds the distance; without a bound, test.type is null
+  const PathKey* order;       ///< null without ORDER BY
   Selectivity share;          ///< estimated share of rows within the radius
   Relids outer;               ///< relations whose rows have the value and the radius
   const RestrictInfo* info;   ///< the join condition behind `outer`; null without one
@@ -117,8 +117,7 @@ bool match_radius(PlannerInfo* root, const RelOptInfo* rel, const RestrictInfo* 
          !has_row_radii(*radius) && columns_of(rel, radius->right) != NIL && may_be_usable(*radius);
 }
 
-/// Returns the expression over the table's row that has the order of the key; null if there is
-/// none.
+/// Returns the expression over the table's row that has the order of the key, or null.
 Expr* find_sorted_expression(const RelOptInfo* rel, const PathKey* key) {
   ListCell* cell;
   foreach (cell, members_of(rel, key->pk_eclass)) {
@@ -170,11 +169,10 @@ bool are_alike(const SimilarityClause& a, const SimilarityClause& b) {
          a.test.by->metric == b.test.by->metric && equal(a.left, b.left) && equal(a.right, b.right);
 }
 
-/// Walker: returns true if a value differs from search to search because it comes from outer rows.
-bool is_of_outer_rows(Node* node, void* context) {
-  if (node == nullptr) return false;
-  if (IsA(node, Param)) return reinterpret_cast<Param*>(node)->paramkind == PARAM_EXEC;
-  return IsA(node, Var) || walk_expression(node, is_of_outer_rows, context);
+/// Returns true if the value differs from search to search because it comes from outer rows.
+bool is_of_outer_rows(Expr* value) {
+  Node* const node = reinterpret_cast<Node*>(value);
+  return contain_var_clause(node) || uses_outer_value(node);
 }
 
 /// Returns true if the node may evaluate the value and the radius once for each search. PostgreSQL
@@ -203,6 +201,16 @@ bool is_plain_table(const RelOptInfo* rel, const RangeTblEntry* entry) {
          (rel->tuples >= kMinRows || prefers_node());
 }
 
+/// The table that paths search, and what the service said of its columns.
+struct SearchedTable {
+  RelOptInfo* rel;
+  const Path* seqscan;
+  List* columns;        ///< that were checked last; NIL: none
+  SimilarityTest test;  ///< of their values
+  bool fits;            ///< the columns' types fit the test
+  bool is_kept;         ///< the service has the columns
+};
+
 const Path* find_seqscan(const RelOptInfo* rel) {
   ListCell* cell;
   foreach (cell, rel->pathlist) {
@@ -212,17 +220,22 @@ const Path* find_seqscan(const RelOptInfo* rel) {
   return nullptr;
 }
 
-/// Returns true if the columns' types fit the test. Sets *is_kept if the service has the columns.
-bool check_columns(const PlannerInfo* root, const RelOptInfo* rel, const SimilarityClause& values,
-                   bool* is_kept) {
-  const RangeTblEntry* const entry = planner_rt_fetch(rel->relid, const_cast<PlannerInfo*>(root));
+/// Sets SearchedTable::fits and is_kept for the columns of a clause, unless they are those that
+/// were checked last: asking the service takes as long as planning a small query.
+void check_columns(PlannerInfo* root, const SimilarityClause& values, SearchedTable* table) {
+  List* const columns = columns_of(table->rel, values.right);
+  if (equal(columns, table->columns) && table->test.type == values.test.type &&
+      table->test.by->compared == values.test.by->compared)
+    return;
+  table->columns = columns;
+  table->test = values.test;
+  const RangeTblEntry* const entry = planner_rt_fetch(table->rel->relid, root);
   const Relation relation = table_open(entry->relid, NoLock);  // the planner holds a lock
-  SideColumns columns;
-  const bool fits = take_value_columns(relation, columns_of(rel, values.right), *values.test.type,
-                                       values.test.by->compared, &columns);
+  SideColumns kept;
+  table->fits =
+      take_value_columns(relation, columns, *values.test.type, values.test.by->compared, &kept);
   table_close(relation, NoLock);
-  *is_kept = fits && service_preference() != ServicePreference::kOff && are_kept(columns);
-  return fits;
+  table->is_kept = table->fits && service_preference() != ServicePreference::kOff && are_kept(kept);
 }
 
 /// Sets the path's rows and costs. Fetching rows costs what it costs an index scan.
@@ -258,18 +271,17 @@ Plan* plan_search(PlannerInfo* root, RelOptInfo* rel, CustomPath* custom, List* 
 const CustomPathMethods kPathMethods = {kSearchName, plan_search, nullptr};
 
 /// Adds the path if the table is kept, or if there will be several searches.
-void add_search(PlannerInfo* root, RelOptInfo* rel, const Path* seqscan,
-                const SearchClause& clause) {
-  bool is_kept, drops_errors;
+void add_search(PlannerInfo* root, const SearchClause& clause, SearchedTable* table) {
+  RelOptInfo* const rel = table->rel;
+  const SimilarityClause& values = values_of(clause);
+  bool drops_errors;
   if (!is_ordered(clause) && clause.share * rel->tuples > kMaxFound && !prefers_node()) return;
-  if (!can_evaluate(root, rel, clause, &drops_errors) ||
-      !check_columns(root, rel, values_of(clause), &is_kept) ||
-      !(is_kept || prefers_node() ||
-        is_of_outer_rows(reinterpret_cast<Node*>(values_of(clause).left), nullptr)))
-    return;
+  if (!can_evaluate(root, rel, clause, &drops_errors)) return;
+  check_columns(root, values, table);
+  if (!table->fits || !(table->is_kept || prefers_node() || is_of_outer_rows(values.left))) return;
   auto* const path = reinterpret_cast<SearchPath*>(newNode(sizeof(SearchPath), T_CustomPath));
   path->clause = clause;
-  path->is_kept = is_kept;
+  path->is_kept = table->is_kept;
   path->drops_errors = drops_errors;
   Path* const base = &path->custom.path;
   base->pathtype = T_CustomScan;
@@ -280,7 +292,7 @@ void add_search(PlannerInfo* root, RelOptInfo* rel, const Path* seqscan,
   if (is_ordered(clause)) base->pathkeys = list_make1(const_cast<PathKey*>(clause.order));
   path->custom.flags = CUSTOMPATH_SUPPORT_PROJECTION;
   path->custom.methods = &kPathMethods;
-  set_search_cost(root, seqscan, path);
+  set_search_cost(root, table->seqscan, path);
   if (prefers_node()) prefer(base);
   add_path(rel, base);
 }
@@ -309,7 +321,8 @@ void add_radius(PlannerInfo* root, const RelOptInfo* rel, SearchClause* clause) 
 }
 
 /// Adds paths whose value is a column of another relation, for nested loops.
-void add_parameterized(PlannerInfo* root, RelOptInfo* rel, const Path* seqscan) {
+void add_parameterized(PlannerInfo* root, SearchedTable* table) {
+  RelOptInfo* const rel = table->rel;
   ListCell* cell;
   foreach (cell, rel->joininfo) {
     RestrictInfo* const info = lfirst_node(RestrictInfo, cell);
@@ -320,7 +333,7 @@ void add_parameterized(PlannerInfo* root, RelOptInfo* rel, const Path* seqscan) 
     if (!match_radius(root, rel, info, clause.outer, &clause.radius)) continue;
     conditions_of(root);  // estimates the selectivities of join conditions
     clause.share = share_within(rel, info);
-    add_search(root, rel, seqscan, clause);
+    add_search(root, clause, table);
   }
 }
 
@@ -330,17 +343,19 @@ void add_searches(PlannerInfo* root, RelOptInfo* rel, Index rti, RangeTblEntry* 
   if (!customscan_enabled() || !is_plain_table(rel, entry) || IS_DUMMY_REL(rel) ||
       contain_volatile_functions(reinterpret_cast<Node*>(rel->baserestrictinfo)))
     return;
-  const Path* const seqscan = find_seqscan(rel);
-  if (seqscan == nullptr) return;
+  SearchedTable table = {};
+  table.rel = rel;
+  table.seqscan = find_seqscan(rel);
+  if (table.seqscan == nullptr) return;
   SearchClause radius = {};
   add_radius(root, rel, &radius);
-  if (is_bounded(radius)) add_search(root, rel, seqscan, radius);
+  if (is_bounded(radius)) add_search(root, radius, &table);
   SearchClause order = {};
   if (match_order(root, rel, &order)) {
     add_radius(root, rel, &order);
-    if (can_start_with_nearest(root, rel, order)) add_search(root, rel, seqscan, order);
+    if (can_start_with_nearest(root, rel, order)) add_search(root, order, &table);
   }
-  add_parameterized(root, rel, seqscan);
+  add_parameterized(root, &table);
 }
 
 // ---- Plans

@@ -27,6 +27,18 @@ bool is_the_same_for_all_rows(Expr* value) {
   return !contain_var_clause(node) && !contain_volatile_functions(node) && !contain_subplans(node);
 }
 
+namespace {
+
+bool find_outer_value(Node* node, void*) {
+  if (node == nullptr) return false;
+  if (IsA(node, Param)) return reinterpret_cast<Param*>(node)->paramkind == PARAM_EXEC;
+  return walk_expression(node, find_outer_value, nullptr);
+}
+
+}  // namespace
+
+bool uses_outer_value(Node* expression) { return find_outer_value(expression, nullptr); }
+
 bool comes_from(PlannerInfo* root, Expr* value, Relids relations) {
   Node* const node = reinterpret_cast<Node*>(value);
   if (contain_volatile_functions(node) || contain_subplans(node)) return false;

@@ -53,8 +53,11 @@ bool is_nearest_first(const SortGroupClause& key);
 /// Whether the value is neither a row's nor another one at each evaluation.
 bool is_the_same_for_all_rows(Expr* value);
 
-/// Whether the value comes from the relations alone, from no row where there are none, and is the
-/// same at each evaluation.
+/// Returns true if the expression has a value of an outer query's row, or of an InitPlan.
+bool uses_outer_value(Node* expression);
+
+/// Returns true if the value comes from rows of these relations alone and is the same at each
+/// evaluation. Without relations, it must come from no row.
 bool comes_from(PlannerInfo* root, Expr* value, Relids relations);
 
 /// Sets *radius if the condition, of rows of `left` and of `right`, is a radius of the distance,

@@ -39,8 +39,7 @@ inline std::uint64_t proof_bytes(std::uint64_t map_pages, std::uint64_t blocks) 
 /// other pages. Before the blocks: see block_proof.cpp.
 MapReading read_map(const HeapBlocks& heap, const KeptBlocks& kept);
 
-/// The first block from `block` on for whose rows the map does not vouch; `end`: there is none
-/// before it.
+/// Returns the first block of block .. end - 1 for whose rows the map does not vouch, or `end`.
 BlockNumber next_unproven(const MapReading& map, BlockNumber block, BlockNumber end);
 
 /// Whether what is kept of a block serves no snapshot any more that finds the block's LSN to be

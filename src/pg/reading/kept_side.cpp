@@ -48,7 +48,7 @@ bool take_answer(const void* buffer, service::Descriptors* descriptors, FoundSid
              .ok();
 }
 
-/// What asks the service for a table.
+/// Makes the message that asks the service for a table.
 service::FindTable question_of(Relation relation, const service::TableKey& key) {
   service::FindTable question;
   service::start_message(&question);

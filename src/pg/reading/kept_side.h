@@ -10,8 +10,8 @@ namespace gpujoin {
 
 struct KeptSide {
   bool kept;           ///< false: the rows are all with the backend
-  bool as_found;       ///< nothing had to be read, and there is nothing to tell the service
-  bool is_unfit;       ///< not kept, because the values read make no dataset in memory
+  bool as_found;       ///< the service has all rows and all proofs
+  bool is_unfit;       ///< the values read make no dataset in memory, so the table is not kept
   TablePatches table;  ///< for the service
   std::uint64_t rows;  ///< of the table, as the snapshot has it
   std::uint32_t dims;  ///< numbers of each, as Dataset has it

@@ -91,36 +91,29 @@ Status receive_rows(const Connection& connection, unsigned char* buffer,
   return (*answer)->status;
 }
 
-/// Rows on their way into TableSearch::rows.
-struct NewRows {
-  service::FoundRow* rows = nullptr;
-  std::uint64_t count = 0, room = 0;
-
-  void add(MemoryContext context, const service::FoundRow& row) {
-    reserve_next(context, &rows, count, &room);
-    rows[count++] = row;
-  }
-};
+void add_row(MemoryContext context, const service::FoundRow& row, FoundList* found) {
+  reserve_next(context, &found->rows, found->count, &found->room);
+  found->rows[found->count++] = row;
+}
 
 /// Replaces the result of the search before.
-void take_rows(TableSearch* search, const NewRows& found, const char* engine,
+void take_rows(TableSearch* search, const FoundList& found, const char* engine,
                std::uint64_t candidates) {
-  if (search->rows != nullptr) pfree(search->rows);
-  search->rows = found.rows;
-  search->count = found.count;
-  search->room = found.room;
+  if (search->found.rows != nullptr) pfree(search->found.rows);
+  search->found = found;
   strlcpy(search->engine, engine, sizeof search->engine);
   search->candidates += candidates;
 }
 
 Status take_answer(TableSearch* search) {
   alignas(8) unsigned char buffer[service::kMostMessageBytes];
-  NewRows found;
+  FoundList found = {};
   const service::FoundRows* answer = nullptr;
   do {
     const Status status = receive_rows(search->connection, buffer, &answer);
     if (!status.ok()) return status;
-    for (std::uint32_t i = 0; i < answer->count; ++i) found.add(search->context, answer->rows[i]);
+    for (std::uint32_t i = 0; i < answer->count; ++i)
+      add_row(search->context, answer->rows[i], &found);
   } while (answer->more);
   search->is_waiting = false;
   take_rows(search, found, answer->engine, answer->candidates);
@@ -191,7 +184,7 @@ void close_in_session(TableSearch* search) {
 }
 
 /// Adds the pairs of all batches. Returns kEnd, or why the join failed.
-Status take_pairs(TableSearch* search, NewRows* found) {
+Status take_pairs(TableSearch* search, FoundList* found) {
   const EngineTable* const engine = session_cpu();
   ResultBatch batch;
   for (;;) {
@@ -201,7 +194,7 @@ Status take_pairs(TableSearch* search, NewRows* found) {
     if (!status.ok()) return status;
     const std::uint64_t pairs = batch.row_count > 0 ? batch.entry(batch.row_count) : 0;
     for (std::uint64_t i = 0; i < pairs; ++i)
-      found->add(search->context, {batch.right_ids[batch.neighbors[i]], batch.distances[i]});
+      add_row(search->context, {batch.right_ids[batch.neighbors[i]], batch.distances[i]}, found);
   }
 }
 
@@ -211,10 +204,9 @@ Status search_in_session(TableSearch* search, const JoinRequest& asked, const Da
   rows.key = {search->local, 1};
   JoinRequest request = asked;
   request.sides = request.sides.with_rows(point, rows);
-  request.resources.interrupt = &InterruptPending;
   Status status = engine->open(&request, &search->join);
   if (!status.ok()) return status;
-  NewRows found;
+  FoundList found = {};
   JoinStats stats = {};
   status = take_pairs(search, &found);
   engine->stats(search->join, &stats);

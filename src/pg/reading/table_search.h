@@ -8,20 +8,24 @@
 
 namespace gpujoin {
 
+/// Result of a search, nearest row first.
+struct FoundList {
+  service::FoundRow* rows;  ///< [count]
+  std::uint64_t count, room;
+};
+
 struct TableSearch {
   MemoryContext context;
   Connection connection;  ///< to the service; closed if this session searches by itself
-  bool is_waiting;        ///< the service has yet to answer: the connection cannot be reused
+  bool is_waiting;        ///< for the service's answer, so the connection cannot be reused
   bool is_sent;           ///< the service has the rows that this session read
   PointBuffer points;     ///< rows that this session read
-  SpillFile spill;        ///< `points` go here beyond their limit; then there are no searches
+  SpillFile spill;        ///< for `points` beyond their limit, which end the searches
   KeptSide kept;
   ValueShape shape;     ///< dimensions and SRID of the column's values
   std::uint64_t local;  ///< identity of `points` for the session's engine; 0: the service searches
   Join* join;           ///< on the session's engine; null unless one is running
-  // Result of the last search, nearest row first:
-  service::FoundRow* rows;  ///< [count]
-  std::uint64_t count, room;
+  FoundList found;      ///< by the last search
   char engine[sizeof(service::FoundRows::engine)];
   std::uint64_t candidates;  ///< sum of all searches
 };
@@ -33,8 +37,7 @@ struct TableSearch {
 TableSearch* open_table_search(const SideColumns& columns);
 
 /// Finds the rows that `request`, an Output::nearest() without datasets, asks for. Sets
-/// search->rows and search->count. On failure they keep the result of the search before. Raises
-/// interrupts.
+/// search->found. On failure it keeps the result of the search before. Raises interrupts.
 Status search_table(TableSearch* search, const JoinRequest& request, service::WantedEngine engine,
                     const Dataset& point);
 

@@ -33,8 +33,8 @@ Connected connect_service(Connection* connection, long timeout_ms, Status* why);
 /// Ends the conversation, if there is one; a join in it is stopped. Raises nothing.
 void close_connection(Connection* connection);
 
-/// Reuses a connection that leave_connection() kept, if the service has not closed it. Returns
-/// false if there is none.
+/// Reuses a connection that leave_connection() kept, unless the service has closed it. Returns true
+/// if it found one.
 bool take_connection(Connection* connection);
 
 /// Keeps an idle connection for the next take_connection() of this session, or closes it if enough

@@ -17,6 +17,10 @@ constexpr long kStepMs = 20;
 constexpr long kGreetMs = 50;        // for joins that the session can run as well
 constexpr long kRememberMs = 10000;  // as start_supervisor() does
 
+bool is_recent(TimestampTz failure) {
+  return failure != 0 && !TimestampDifferenceExceeds(failure, GetCurrentTimestamp(), kRememberMs);
+}
+
 /// The last time that this session could not reach the service.
 struct Failure {
   TimestampTz when = 0;  ///< 0: never
@@ -29,9 +33,7 @@ Failure last_failure;
 /// True if the last failure stands and the service is not asked again. A caller that waits asks
 /// once in a statement. One that does not wait asks an absent service again, which takes no time.
 bool is_remembered(bool waits) {
-  if (last_failure.when == 0 ||
-      TimestampDifferenceExceeds(last_failure.when, GetCurrentTimestamp(), kRememberMs))
-    return false;
+  if (!is_recent(last_failure.when)) return false;
   return waits ? last_failure.when >= GetCurrentStatementStartTimestamp()
                : last_failure.how == Connected::kRefused;
 }
@@ -67,9 +69,7 @@ Connected try_to_reach(Connection* connection, long patience_ms, Status* why) {
 bool find_service(Connection* connection) {
   static TimestampTz refused_at = 0;  // 0: never
   if (take_connection(connection)) return true;
-  if (refused_at != 0 &&
-      !TimestampDifferenceExceeds(refused_at, GetCurrentTimestamp(), kRememberMs))
-    return false;
+  if (is_recent(refused_at)) return false;
   Status why;
   const Connected connected = connect_service(connection, kGreetMs, &why);
   refused_at = connected == Connected::kRefused ? GetCurrentTimestamp() : 0;

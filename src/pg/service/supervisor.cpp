@@ -116,7 +116,7 @@ void look_for_socket(Supervisor* supervisor) {
   end_service_process(&supervisor->process);
 }
 
-/// Waits until the process ends, the next is due, it is time to look, or there is a signal.
+/// Waits until the process ends, the next start or the next look is due, or a signal arrives.
 void wait_for_event(const Supervisor* supervisor) {
   int events = WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH;
   long left = kPollMs;

@@ -77,7 +77,7 @@ enum class MessageKind : std::uint32_t {
   kConfigure,
 };
 
-/// What every message begins with.
+/// Every message begins with a header.
 struct Header {
   MessageKind kind;
   std::uint32_t bytes;  ///< of the whole struct, or of what is sent of it: see sent_bytes()
@@ -286,7 +286,6 @@ struct FoundRows {
   char engine[8];
   bool more;  ///< further ones follow in another message
   std::uint64_t candidates;
-  double index_ms;  ///< 0: an index was there
   std::uint32_t count;
   FoundRow rows[kMostFoundRows];  ///< [count] are sent
 };
