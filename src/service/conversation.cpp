@@ -12,6 +12,7 @@
 #include "service/failure.h"
 #include "service/log.h"
 #include "service/open_join.h"
+#include "service/tables/search_table.h"
 
 namespace gpujoin::service {
 namespace {
@@ -249,41 +250,30 @@ void Conversation::search(const Search& message) {
   send(answer);
 }
 
-/// Joins the client's row with a table, and sends all its neighbours at the end.
+/// Sends the rows of a table that are nearest to the client's.
 void Conversation::find_rows(const Search& message) {
   Side& side = sides_[1];
   require(side.is_found && !joined_ && (message.table.of_table || side.table.is_there()),
           "a client searches no table");
   JoinRequest request = read_request(message.request, message.engine, service_.threads);
-  const Dataset right =
-      message.table.of_table ? rows_of(1, message.table, false) : side.table.rows();
-  side.count = side.table.live_rows();
+  if (message.table.of_table) rows_of(1, message.table, false);
   const Dataset left = row_of(message);
   require(request.output() == Output::kNearest && !request.self_join() && request.keys.count == 0,
           "a search is for nearest rows");
-  request.sides = request.sides.with_rows(left, right);
+  request.sides = request.sides.with_rows(left, side.table.rows());
   require(check_request(request));
-  RunningJoin join({service_.engines, service_.admission}, interrupt_, request, 0, message.engine);
-  std::vector<FoundRow> rows;
-  ResultBatch batch;
-  Status status;
-  while ((status = join.next(&batch)).ok()) {
-    const std::uint64_t entries = batch.row_count > 0 ? batch.entry(batch.row_count) : 0;
-    for (std::uint64_t i = 0; i < entries; ++i)
-      rows.push_back({batch.right_ids[batch.neighbors[i]], batch.distances[i]});
-  }
-  if (status.code == StatusCode::kInterrupted) throw Gone{};
-  if (status.code != StatusCode::kEnd) throw Failure{status};
-  send_rows(join, rows);
+  SearchAnswer found;
+  if (!search_table(service_.searches, request, side.table, message.engine, interrupt_, &found))
+    throw Gone{};
+  send_rows(found);
 }
 
-void Conversation::send_rows(const RunningJoin& join, const std::vector<FoundRow>& rows) {
+void Conversation::send_rows(const SearchAnswer& found) {
   FoundRows answer;
   start_message(&answer);
-  std::snprintf(answer.engine, sizeof answer.engine, "%s", join.engine());
-  JoinStats stats;
-  join.stats(&stats);
-  answer.candidates = stats.candidates;
+  std::snprintf(answer.engine, sizeof answer.engine, "%s", found.engine);
+  answer.candidates = found.candidates;
+  const std::vector<FoundRow>& rows = found.rows;
   std::size_t next = 0;
   do {
     const std::size_t count = std::min<std::size_t>(rows.size() - next, kMostFoundRows);

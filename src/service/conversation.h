@@ -12,6 +12,7 @@
 #include "service/protocol/channel.h"
 #include "service/result_sender.h"
 #include "service/running_join.h"
+#include "service/search_batches.h"
 #include "service/tables/table_store.h"
 
 namespace gpujoin::service {
@@ -26,6 +27,7 @@ struct Service {
   Hangups hangups;
   CountStore counts;
   JoinBoard board;
+  SearchBatches searches{{engines, admission}};
   std::atomic<std::uint32_t> threads{1};  ///< of the host, that a join may have
 };
 
@@ -66,7 +68,7 @@ class Conversation {
 
   void search(const Search& message);
   void find_rows(const Search& message);
-  void send_rows(const RunningJoin& join, const std::vector<FoundRow>& rows);
+  void send_rows(const SearchAnswer& found);
   void let_go();
 
   void open_join(const OpenJoin& message);

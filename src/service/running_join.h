@@ -38,12 +38,12 @@ class RunningJoin {
   void stats(JoinStats* stats) const;
   /// The same as of the last step, and what the join is at, from any thread.
   JoinPhase watch(JoinStats* stats, const char** engine) const;
+  bool is_on_device() const { return engine_ != &machine_.engines.cpu(); }
   const char* engine() const { return engine_->name; }
   const char* fallback() const { return fallback_.message; }  ///< why the CPU serves; or ""
 
  private:
   const EngineTable* choose(WantedEngine wanted, double ms);
-  bool is_on_device() const { return engine_ != &machine_.engines.cpu(); }
   bool work();
   bool take_turn();
   Status step(ResultBatch* batch);

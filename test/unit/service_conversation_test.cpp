@@ -513,7 +513,6 @@ TEST(ServiceConversation, clients_of_other_users_are_refused) {
   EXPECT_TRUE(Client(server.path()).greet());
 }
 
-/// Messages of random kinds in random order, with random bytes and descriptors.
 /// A search for the nearest rows of a point in the table that side 1 has found.
 Search search_of(const double* point, std::uint32_t dims, std::uint64_t k, double eps) {
   const JoinRequest request(Sides::two({}, {}), PointsWithin{Metric::kL2, eps}, Output::nearest(k));
@@ -529,6 +528,7 @@ Search search_of(const double* point, std::uint32_t dims, std::uint64_t k, doubl
   return message;
 }
 
+/// Messages of random kinds in random order, with random bytes and descriptors.
 TEST(ServiceConversation, nonsense_ends_one_conversation_alone) {
   TestServer server;
   const int before = TestServer::open_descriptors();
@@ -909,11 +909,21 @@ TEST(ServiceConversation, tables_with_scores_and_tables_of_boxes_are_patched) {
 
 // ---- Devices: the CPU's engine in their place
 
-EngineTable device;         // a copy of the CPU's table, changed
-std::atomic<int> fails{0};  // what is to fail: 1 open, 2 the first batch
+EngineTable device;                       // a copy of the CPU's table, changed
+std::atomic<int> fails{0};                // what is to fail: 1 open, 2 the first batch, 3 open once
+std::atomic<bool> is_shut{false};         // joins wait before they open
+std::atomic<int> opened{0};               // joins so far, those that wait included
+std::atomic<std::uint64_t> most_left{0};  // left rows of a join
 
 Status open_or_fail(const JoinRequest* request, Join** join) {
+  ++opened;
+  while (is_shut) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (request->left().rows > most_left) most_left = request->left().rows;
   if (fails == 1) return make_status(StatusCode::kOutOfMemory, nullptr, "the device is full");
+  if (fails == 3) {
+    fails = 0;
+    return make_status(StatusCode::kOutOfMemory, nullptr, "the device is full once");
+  }
   return cpu_engine()->open(request, join);
 }
 
@@ -1054,6 +1064,84 @@ TEST(ServiceConversation, the_cpu_serves_where_the_device_fails_first) {
   EXPECT_FALSE(server.is_replaced()) << "while somebody is there";
   other.hang_up();
   EXPECT_TRUE(comes_true([&] { return server.is_replaced(); }));
+}
+
+/// While a search is at work others wait, and one join answers them: also where the client of the
+/// first, or of one that waits, hangs up, and where the first one fails.
+TEST(ServiceConversation, searches_that_wait_for_a_device_are_answered_together) {
+  enum class Trouble { kNone, kFirstGoes, kOtherGoes, kFirstFails };
+  constexpr std::size_t kClients = 6;
+  TestServer server(find_device);
+  const Points points = random_points(8, 3000);
+  const auto make_search = [](const double* point) {
+    Search message = search_of(point, 2, 7, 1e300);
+    message.engine = WantedEngine::kCuda;
+    return message;
+  };
+  const auto begin = [&](Client& client) {
+    ASSERT_TRUE(client.greet());
+    const FoundTable* const found = find(client, key_of(1), 1);
+    ASSERT_NE(found, nullptr);
+    if (found->version != 0) close(client.take_file());
+  };
+  {
+    Client first(server.path());
+    begin(first);
+    const double point[2] = {0, 0};
+    Search message = make_search(point);
+    std::vector<TestRegion> regions;
+    const std::vector<BlockPatch> patches = {patch_of(0, 3000)};
+    add_rows(points.view(), &message.table, &regions);
+    message.table.of_table = message.table.has_patches = true;
+    message.table.blocks = message.table.patches = 1;
+    regions.emplace_back(patches.data(), patches.size() * sizeof(BlockPatch));
+    expect_same(search(first, message, files_of(regions)), nearest_of(points, point, 7, 1e300));
+  }
+  for (const Trouble trouble :
+       {Trouble::kNone, Trouble::kFirstGoes, Trouble::kOtherGoes, Trouble::kFirstFails}) {
+    const auto are_answered_together = [&] {
+      std::vector<std::unique_ptr<Client>> clients;
+      std::vector<std::array<double, 2>> asked;
+      for (std::size_t i = 0; i < kClients; ++i) {
+        clients.push_back(std::make_unique<Client>(server.path()));
+        begin(*clients.back());
+        asked.push_back({static_cast<double>(i), 3.0 * static_cast<double>(i)});
+      }
+      const auto ask = [&](std::size_t i) {
+        const Search message = make_search(asked[i].data());
+        EXPECT_TRUE(clients[i]->say_bytes(&message, message.header.bytes));
+      };
+      most_left = 0;
+      opened = 0;
+      is_shut = true;
+      ask(0);
+      EXPECT_TRUE(comes_true([] { return opened == 1; }));
+      for (std::size_t i = 1; i < kClients; ++i) ask(i);
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      if (trouble == Trouble::kFirstGoes) clients[0]->hang_up();
+      if (trouble == Trouble::kOtherGoes) clients[1]->hang_up();
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      if (trouble == Trouble::kFirstFails) fails = 3;
+      is_shut = false;
+      for (std::size_t i = 0; i < kClients; ++i) {
+        if (trouble == Trouble::kFirstGoes && i == 0) continue;
+        if (trouble == Trouble::kOtherGoes && i == 1) continue;
+        const FoundRows* const answer = clients[i]->hear<FoundRows>();
+        EXPECT_NE(answer, nullptr);
+        if (answer == nullptr) continue;
+        if (trouble == Trouble::kFirstFails && i == 0) {
+          EXPECT_EQ(answer->status.code, StatusCode::kOutOfMemory);
+          continue;
+        }
+        EXPECT_TRUE(answer->status.ok()) << answer->status.message;
+        EXPECT_STREQ(answer->engine, "cuda");
+        expect_same({answer->rows, answer->rows + answer->count},
+                    nearest_of(points, asked[i].data(), 7, 1e300));
+      }
+      return most_left > 1;
+    };
+    EXPECT_TRUE(comes_true(are_answered_together)) << static_cast<int>(trouble);
+  }
 }
 
 TEST(ServiceConversation, joins_on_a_device_take_turns) {

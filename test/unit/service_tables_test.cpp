@@ -6,13 +6,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
+#include <set>
 #include <thread>
 #include <vector>
 
+#include "core/threshold.h"
 #include "points.h"
 #include "service/failure.h"
+#include "service/tables/search_table.h"
 #include "service/tables/table_store.h"
 #include "service_client.h"
 
@@ -146,6 +152,7 @@ class ServiceTables : public testing::Test {
   ServiceTables()
       : engines([](const EngineTable**) { return Status{StatusCode::kUnavailable}; }),
         tables(engines) {
+    cpu_engine()->keep(0, 0);  // other tests have left rows of the same identities
     tables.configure(1 << 30);
   }
 
@@ -248,6 +255,24 @@ TEST_F(ServiceTables, of_two_patches_of_a_version_the_later_one_is_its_own) {
   EXPECT_EQ(rows_of(second.rows()), rows_of(other));
   EXPECT_EQ(rows_of(find().rows()), rows_of(one));
   EXPECT_EQ(second.rows().key, DatasetKey{});
+}
+
+TEST_F(ServiceTables, who_finds_the_same_rows_later_has_those_that_engines_know) {
+  Random random(5);
+  const Blocks blocks = random_blocks(random, 8);
+  const DatasetKey key = load(blocks).rows().key;
+  TableHold first = find(), second = find(), third = find();
+  patch(first, {{2, blocks[2]}}, 8);
+  patch(second, {{2, blocks[2]}, {3, blocks[3]}}, 8);
+  EXPECT_EQ(second.rows().key, key);
+  EXPECT_EQ(rows_of(second.rows()), rows_of(blocks));
+  Blocks changed = blocks;
+  changed[2] = {random_row(random)};
+  TableHold fourth = find();
+  patch(fourth, {{2, changed[2]}}, 8);
+  patch(third, {{3, blocks[3]}}, 8);
+  EXPECT_EQ(third.rows().key, DatasetKey{}) << "engines know the new rows";
+  EXPECT_EQ(rows_of(third.rows()), rows_of(blocks));
 }
 
 TEST_F(ServiceTables, two_who_read_a_table_first_both_have_their_rows) {
@@ -493,6 +518,103 @@ TEST_F(ServiceTables, random_patches_leave_what_plain_blocks_have) {
 }
 
 /// The same by several threads: whatever each has found is as it was when it was published.
+/// The rows nearest to a point, by brute force.
+std::vector<FoundRow> nearest_of(const Blocks& blocks, const double (&point)[2], Metric metric,
+                                 double eps, std::uint64_t k) {
+  std::vector<FoundRow> found;
+  for (const Row& row : rows_of(blocks)) {
+    const double place[2] = {row.x, row.y};
+    const double raw = raw_distance(metric, point, place, 2);
+    if (raw <= make_threshold(metric, eps).raw)
+      found.push_back({row.id, distance_from_raw(metric, raw)});
+  }
+  std::sort(found.begin(), found.end(), [](const FoundRow& a, const FoundRow& b) {
+    return a.distance != b.distance ? a.distance < b.distance : a.id < b.id;
+  });
+  found.resize(std::min<std::uint64_t>(found.size(), k));
+  return found;
+}
+
+/// Changes a few rows: some go, some come, some move, on a grid where many distances are equal.
+void change_some(Random& random, bool lasts, Blocks* blocks, std::vector<Read>* reads) {
+  const auto on_grid = [&] { return static_cast<double>(random.index(40)); };
+  const auto new_row = [&] {
+    return Row{static_cast<std::int64_t>(1 + random.bits() / 2), on_grid(), on_grid()};
+  };
+  if (lasts && random.index(9) == 0 && blocks->size() > 20) blocks->pop_back();
+  std::vector<bool> is_read(blocks->size(), false);
+  if (lasts && random.index(6) == 0) {
+    blocks->push_back({});
+    is_read.push_back(true);
+  }
+  for (std::uint64_t count = 1 + random.index(3); count > 0; --count) {
+    const std::uint64_t number = random.index(blocks->size());
+    Block& block = (*blocks)[number];
+    is_read[number] = true;
+    if (!block.empty() && random.index(2) == 0) {
+      const std::uint64_t at = random.index(block.size());
+      if (random.index(2) == 0)
+        block[at] = {block[at].id, on_grid(), on_grid()};
+      else
+        block.erase(block.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    for (std::uint64_t more = random.index(4); more > 0; --more) block.push_back(new_row());
+  }
+  for (std::uint32_t number = 0; number < blocks->size(); ++number)
+    if (is_read[number]) reads->push_back({number, (*blocks)[number], lasts});
+}
+
+TEST_F(ServiceTables, searches_see_what_has_changed_since_the_index_was_built) {
+  Random random(31);
+  Admission admission;
+  SearchBatches searches({engines, admission});
+  Interrupt interrupt;
+  Blocks blocks = random_blocks(random, 40, 60);
+  for (Block& block : blocks)
+    for (Row& row : block) row.x = std::floor(row.x * 40), row.y = std::floor(row.y * 40);
+  cpu_engine()->keep(std::uint64_t{1} << 30, 0);
+  load(blocks);
+  const auto expect = [&](const TableHold& hold, const Blocks& seen) {
+    for (int i = 0; i < 6; ++i) {
+      const Metric metric = std::array{Metric::kL2, Metric::kL1, Metric::kCosine}[random.index(3)];
+      const double eps = random.index(3) == 0
+                             ? random.unit() * (metric == Metric::kCosine ? 0.1 : 9)
+                             : std::numeric_limits<double>::max();
+      const std::uint64_t k = std::array<std::uint64_t, 4>{1, 7, 50, 4000}[random.index(4)];
+      const double point[2] = {static_cast<double>(random.index(40)), random.unit() * 40};
+      const Dataset left = {point, nullptr, 1, 2, ScalarType::kFloat64};
+      const JoinRequest request(Sides::two(left, hold.rows()), PointsWithin{metric, eps},
+                                Output::nearest(k));
+      SearchAnswer answer;
+      ASSERT_TRUE(search_table(searches, request, hold, WantedEngine::kCpu, interrupt, &answer));
+      const std::vector<FoundRow> expected = nearest_of(seen, point, metric, eps, k);
+      ASSERT_EQ(answer.rows.size(), expected.size());
+      for (std::size_t at = 0; at < expected.size(); ++at) {
+        ASSERT_EQ(answer.rows[at].id, expected[at].id) << to_string(metric) << ' ' << k;
+        ASSERT_EQ(answer.rows[at].distance, expected[at].distance);
+      }
+    }
+  };
+  expect(find(), blocks);
+  std::set<std::uint64_t> indexed;
+  for (int round = 0; round < 300 && !HasFatalFailure(); ++round) {
+    TableHold hold = find();
+    const TableHold other = random.index(3) == 0 ? find() : TableHold();  // the rows are copied
+    const Blocks before = blocks;
+    std::vector<Read> reads;
+    const bool lasts = random.index(4) != 0;
+    change_some(random, lasts, &blocks, &reads);
+    patch(hold, reads, blocks.size());
+    expect(hold, blocks);
+    if (!lasts) blocks = before;
+    if (other.version() != nullptr) expect(other, before);
+    indexed.insert(find().indexed_rows().key.version);
+  }
+  EXPECT_GT(indexed.size(), 1u) << "after many changes another index is worth it";
+  EXPECT_LT(indexed.size(), 150u);
+  cpu_engine()->keep(0, 0);
+}
+
 TEST_F(ServiceTables, threads_see_whole_versions) {
   constexpr int kThreads = 4, kBlocks = 6;
   // All rows of a version have one x; a patch of all blocks sets another.

@@ -38,14 +38,20 @@ bool is_of(const JoinKey& key, std::uint64_t identity) {
   return is_of(key.left, identity) || is_of(key.right, identity);
 }
 
-bool is_older(const SideKey& kept, const SideKey& side) {
-  return is_of(kept, side.data.identity) && kept.data.version != side.data.version;
+/// Whether nobody needs a version of some rows any more where the side's is used. Who asks for the
+/// base knows nothing of what came after it.
+bool is_outdated(const SideKey& kept, const SideKey& side) {
+  const auto& [identity, version, base] = side.data;
+  const std::uint64_t kept_version = kept.data.version;
+  return is_of(kept, identity) &&
+         (kept_version < base ||
+          (base < version && kept_version != version && kept_version != base));
 }
 
-/// Whether a side is another version of one of the key's.
-bool has_other_version(const JoinKey& kept, const JoinKey& key) {
-  return is_older(kept.left, key.left) || is_older(kept.left, key.right) ||
-         is_older(kept.right, key.left) || is_older(kept.right, key.right);
+/// Whether a side is an outdated version of one of the key's.
+bool is_outdated(const JoinKey& kept, const JoinKey& key) {
+  return is_outdated(kept.left, key.left) || is_outdated(kept.left, key.right) ||
+         is_outdated(kept.right, key.left) || is_outdated(kept.right, key.right);
 }
 
 /// Whether what is kept for one key serves another.
@@ -177,7 +183,7 @@ std::shared_ptr<KeptJoin> SideCache::find(const JoinKey& key,
   Entries dropped;
   const std::lock_guard lock(mutex_);
   if (limit_.host + limit_.device == 0) return nullptr;
-  take_out([&](const Entry& entry) { return has_other_version(entry.key, key); }, &dropped);
+  take_out([&](const Entry& entry) { return is_outdated(entry.key, key); }, &dropped);
   if (const auto entry = find_entry(key); entry != entries_.end()) {
     entries_.splice(entries_.begin(), entries_, entry);
     return entry->join;

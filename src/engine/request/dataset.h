@@ -20,6 +20,7 @@ inline constexpr std::uint32_t kOneChunk = 63;  ///< Dataset::chunk_bits where t
 struct DatasetKey {
   std::uint64_t identity = 0;  ///< 0: known by nothing
   std::uint64_t version = 0;
+  std::uint64_t base = 0;  ///< an earlier version that others use still, or this one
 
   bool operator==(const DatasetKey&) const = default;
 };

@@ -353,6 +353,8 @@ inline constexpr std::uint32_t kMostDevices = 16;
 struct DeviceNumbers {
   std::uint32_t count = 1;
   std::int32_t number[kMostDevices] = {};  ///< [count]
+
+  bool operator==(const DeviceNumbers&) const = default;
 };
 
 /// What a join may use, and what stops it.

@@ -153,7 +153,10 @@ double estimate_core_ms(const JoinRequest& request, double enough_ms) {
   const auto left_rows = static_cast<double>(request.left().rows);
   const auto right_rows = static_cast<double>(request.right().rows);
   if (!check_request(request).ok() || left_rows == 0 || right_rows == 0) return 0;
-  const double index_ms = kCoreIndexNs / 1e6 * (left_rows + (request.self_join() ? 0 : right_rows));
+  // An index of rows that are kept is there when one row is looked for, or stays.
+  const bool is_indexed = left_rows == 1 && request.right().key.identity != 0;
+  const double index_ms =
+      kCoreIndexNs / 1e6 * (left_rows + (request.self_join() || is_indexed ? 0 : right_rows));
   if (request.output() == Output::kTopPairs && looks_at_few_pairs(request.knobs.topk_method))
     return index_ms;
   if (request.shape() == Shape::kBoxes) return estimate_boxes_ms(request);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "service/failure.h"
 
@@ -14,6 +15,9 @@ constexpr const char* kName = "gpujoin table";
 constexpr Region RowArrays::*kArrays[] = {&RowArrays::coordinates, &RowArrays::ids,
                                           &RowArrays::scores};
 
+constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
+constexpr std::int64_t kNoRow = 0;  ///< the id of an empty slot; those of rows are ctids
+
 }  // namespace
 
 TableRows::TableRows(const TableRows& other)
@@ -22,7 +26,8 @@ TableRows::TableRows(const TableRows& other)
       scored_(other.scored_),
       end_(other.end_),
       live_(other.live_),
-      blocks_(other.blocks_) {
+      blocks_(other.blocks_),
+      changes_(other.changes_) {
   for (const auto array : kArrays) {
     const std::uint64_t bytes = bytes_in(array);
     if (bytes == 0) continue;
@@ -65,19 +70,50 @@ bool TableRows::lacks_blocks(const TablePatch& patch) const {
   return known + static_cast<std::uint64_t>(patch.blocks.end() - beyond) != patch.table_blocks;
 }
 
+bool TableRows::has_same_row(std::uint64_t slot, const TablePatch& patch, std::uint64_t row) const {
+  return std::all_of(std::begin(kArrays), std::end(kArrays), [&](const auto array) {
+    const std::uint64_t bytes = bytes_in(array);
+    return bytes == 0 || std::memcmp((arrays_.*array).data() + slot * bytes,
+                                     (patch.rows.*array).data() + row * bytes, bytes) == 0;
+  });
+}
+
+/// By row of the block as it was read: the row there that has its id, or kNowhere.
+std::vector<std::uint32_t> TableRows::places_of(const TablePatch& patch,
+                                                const TablePatch::Block& block) const {
+  const Slots& slots = blocks_[block.block];
+  const auto* const ids = arrays_.ids.as<std::int64_t>() + slots.first;
+  const auto* const read = patch.rows.ids.as<std::int64_t>() + block.first_row;
+  std::vector<std::uint32_t> by_id(slots.rows);
+  std::iota(by_id.begin(), by_id.end(), 0u);
+  std::sort(by_id.begin(), by_id.end(),
+            [ids](std::uint32_t a, std::uint32_t b) { return ids[a] < ids[b]; });
+  std::vector<std::uint32_t> places(block.proof.rows, kNowhere);
+  std::vector<bool> is_taken(slots.rows, false);
+  for (std::uint32_t row = 0; row < places.size(); ++row) {
+    const auto found =
+        std::lower_bound(by_id.begin(), by_id.end(), read[row],
+                         [ids](std::uint32_t place, std::int64_t id) { return ids[place] < id; });
+    if (found == by_id.end() || ids[*found] != read[row] || is_taken[*found]) continue;
+    places[row] = *found;
+    is_taken[*found] = true;
+  }
+  return places;
+}
+
+/// In whichever order.
 bool TableRows::has_same_rows(const TablePatch& patch, const TablePatch::Block& block) const {
   if (block.block >= blocks_.size()) return block.proof.rows == 0;
   const Slots& slots = blocks_[block.block];
-  const ClientRows& rows = patch.rows;
   if (slots.rows != block.proof.rows) return false;
   if (slots.rows == 0) return true;
-  if (!has_form_of(rows)) return false;
-  return std::all_of(std::begin(kArrays), std::end(kArrays), [&](const auto array) {
-    const std::uint64_t bytes = bytes_in(array);
-    return bytes == 0 ||
-           std::memcmp((arrays_.*array).data() + slots.first * bytes,
-                       (rows.*array).data() + block.first_row * bytes, slots.rows * bytes) == 0;
-  });
+  if (!has_form_of(patch.rows)) return false;
+  const std::vector<std::uint32_t> places = places_of(patch, block);
+  for (std::uint32_t row = 0; row < places.size(); ++row)
+    if (places[row] == kNowhere ||
+        !has_same_row(slots.first + places[row], patch, block.first_row + row))
+      return false;
+  return true;
 }
 
 bool TableRows::is_changed_by(const TablePatch& patch, bool lasting) const {
@@ -113,9 +149,31 @@ void TableRows::adopt(TablePatch& patch, bool lasting) {
   scalar_ = patch.rows.scalar;
   scored_ = patch.rows.scored();
   arrays_ = std::move(static_cast<RowArrays&>(patch.rows));
+  changes_ = {};
+}
+
+/// Remembers the row of a slot that has changed, or is about to.
+void TableRows::note_row(std::uint64_t slot, bool goes) {
+  if (slot >= changes_.slots || arrays_.ids.as<std::int64_t>()[slot] == kNoRow) return;
+  changes_.changed.insert(slot);
+  changes_.ids.insert(arrays_.ids.as<std::int64_t>()[slot]);
+  if (!goes) return;
+  const std::uint64_t bytes = bytes_in(&RowArrays::coordinates);
+  const unsigned char* const row = arrays_.coordinates.data() + slot * bytes;
+  changes_.before.insert(changes_.before.end(), row, row + bytes);
+}
+
+bool TableRows::has_many_changes() const {
+  constexpr std::uint64_t kMostNumbers = 1 << 23;  // a few milliseconds of one core
+  if (changes_.version == 0) return true;
+  const std::uint64_t row_bytes = std::max<std::uint64_t>(bytes_in(&RowArrays::coordinates), 1);
+  const std::uint64_t rows =
+      changes_.changed.size() + changes_.before.size() / row_bytes + end_ - changes_.slots;
+  return rows > changes_.slots / 4 || rows * dims_ > kMostNumbers;
 }
 
 void TableRows::clear(std::uint64_t first, std::uint64_t count) {
+  for (std::uint64_t slot = first; slot < first + count; ++slot) note_row(slot, true);
   const std::uint64_t numbers = count * dims_;
   if (scalar_ == ScalarType::kFloat32)
     std::fill_n(arrays_.coordinates.as<float>() + first * dims_, numbers,
@@ -123,7 +181,17 @@ void TableRows::clear(std::uint64_t first, std::uint64_t count) {
   else
     std::fill_n(arrays_.coordinates.as<double>() + first * dims_, numbers,
                 std::numeric_limits<double>::quiet_NaN());
-  std::fill_n(arrays_.ids.as<std::int64_t>() + first, count, 0);
+  std::fill_n(arrays_.ids.as<std::int64_t>() + first, count, kNoRow);
+}
+
+/// Puts a row into the slot; `from` may be the arrays themselves.
+void TableRows::copy_row(std::uint64_t slot, const RowArrays& from, std::uint64_t row) {
+  note_row(slot, true);
+  for (const auto array : kArrays)
+    if (const std::uint64_t bytes = bytes_in(array); bytes > 0)
+      std::memcpy((arrays_.*array).data() + slot * bytes, (from.*array).data() + row * bytes,
+                  bytes);
+  note_row(slot, false);
 }
 
 /// Gives the arrays room for so many slots in memory of the service.
@@ -143,25 +211,40 @@ void TableRows::reserve(std::uint64_t slots) {
 }
 
 /// Where the block's slots do not suffice it gets others at the end; those there become longer.
+/// Rows that are there already stay in their slots, but the last ones take the places of those that
+/// have gone.
 void TableRows::put(const TablePatch& patch, const TablePatch::Block& block) {
   Slots& slots = blocks_[block.block];
   const std::uint32_t rows = block.proof.rows;
+  live_ = live_ - slots.rows + rows;
   if (rows > slots.count) {
     const bool is_last = slots.count > 0 && slots.first + slots.count == end_;
     if (!is_last) {
       clear(slots.first, slots.count);
       slots.first = end_;
+      slots.rows = 0;
     }
     end_ = slots.first + rows;
     slots.count = rows;
   }
-  for (const auto array : kArrays)
-    if (const std::uint64_t bytes = bytes_in(array); rows > 0 && bytes > 0)
-      std::memcpy((arrays_.*array).data() + slots.first * bytes,
-                  (patch.rows.*array).data() + block.first_row * bytes, rows * bytes);
-  clear(slots.first + rows, slots.count - rows);
-  live_ = live_ - slots.rows + rows;
-  slots.rows = rows;
+  const std::vector<std::uint32_t> places = places_of(patch, block);
+  std::vector<bool> stays(slots.rows, false);
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    if (places[row] == kNowhere) continue;
+    stays[places[row]] = true;
+    const std::uint64_t slot = slots.first + places[row];
+    if (!has_same_row(slot, patch, block.first_row + row))
+      copy_row(slot, patch.rows, block.first_row + row);
+  }
+  for (std::uint32_t place = slots.rows; place-- > 0;) {
+    if (stays[place]) continue;
+    const std::uint64_t last = slots.first + --slots.rows;
+    if (slots.first + place != last) copy_row(slots.first + place, arrays_, last);
+    clear(last, 1);
+  }
+  for (std::uint32_t row = 0; row < rows; ++row)
+    if (places[row] == kNowhere)
+      copy_row(slots.first + slots.rows++, patch.rows, block.first_row + row);
 }
 
 void TableRows::apply(TablePatch& patch, bool lasting) {
@@ -196,6 +279,7 @@ void TableRows::start_anew(const ClientRows& rows) {
     arrays_.*array = bytes_in(array) > 0 ? Region(kName, 0) : Region();
   std::fill(blocks_.begin(), blocks_.end(), Slots{});
   end_ = live_ = 0;
+  changes_ = {};
 }
 
 void TableRows::pack() {
@@ -217,6 +301,7 @@ void TableRows::pack() {
     slots = {end_, slots.rows, slots.rows};
     end_ += slots.rows;
   }
+  changes_ = {};
 }
 
 }  // namespace gpujoin::service

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/request/dataset.h"
@@ -11,6 +12,16 @@
 #include "service/tables/table_patch.h"
 
 namespace gpujoin::service {
+
+/// Where rows differ from those of an earlier version, of which engines may have an index: in some
+/// slots, and in those after its last.
+struct TableChanges {
+  std::uint64_t version = 0;                  ///< the earlier one; 0: there is none
+  std::uint64_t slots = 0;                    ///< that it had
+  std::unordered_set<std::uint64_t> changed;  ///< of these
+  std::unordered_set<std::int64_t> ids;       ///< of rows that were or are in the changed ones
+  std::vector<unsigned char> before;          ///< coordinates of rows that were there
+};
 
 /// Members throw Failure and std::bad_alloc.
 class TableRows {
@@ -29,6 +40,12 @@ class TableRows {
   /// All slots.
   Dataset view(const DatasetKey& key) const;
 
+  const TableChanges& changes() const { return changes_; }
+  /// Whether looking at what has changed is no longer worth it.
+  bool has_many_changes() const;
+  /// Nothing has changed since this version.
+  void begin_changes(std::uint64_t version) { changes_ = {version, end_, {}, {}, {}}; }
+
   /// Whether the patch leaves out blocks that are not here. `lasting`: here and below, only what
   /// lasts of the patch is regarded, and all that is beyond these blocks.
   bool lacks_blocks(const TablePatch& patch) const;
@@ -37,7 +54,7 @@ class TableRows {
   /// Changes the rows. May take the memory of the patch's rows where no others are left. What
   /// throws leaves rows of which nobody knows what they are.
   void apply(TablePatch& patch, bool lasting);
-  /// Leaves no slot without a row.
+  /// Leaves no slot without a row. Slots are others afterwards.
   void pack();
 
   /// Who uses it; the store's lock guards it.
@@ -54,11 +71,16 @@ class TableRows {
   }
   std::uint64_t bytes_in(Region RowArrays::*array) const;
   bool has_form_of(const ClientRows& rows) const;
+  bool has_same_row(std::uint64_t slot, const TablePatch& patch, std::uint64_t row) const;
   bool has_same_rows(const TablePatch& patch, const TablePatch::Block& block) const;
+  std::vector<std::uint32_t> places_of(const TablePatch& patch,
+                                       const TablePatch::Block& block) const;
   std::uint64_t rows_left_by(const TablePatch& patch, bool lasting) const;
   void adopt(TablePatch& patch, bool lasting);
   void start_anew(const ClientRows& rows);
   void clear(std::uint64_t first, std::uint64_t count);
+  void note_row(std::uint64_t slot, bool goes);
+  void copy_row(std::uint64_t slot, const RowArrays& from, std::uint64_t row);
   void put(const TablePatch& patch, const TablePatch::Block& block);
   void reserve(std::uint64_t slots);
 
@@ -69,6 +91,7 @@ class TableRows {
   std::uint64_t end_ = 0;   ///< slots in use by blocks, or left by them
   std::uint64_t live_ = 0;  ///< rows
   std::vector<Slots> blocks_;
+  TableChanges changes_;
 };
 
 }  // namespace gpujoin::service

@@ -52,6 +52,14 @@ void TableHold::swap(TableHold& other) noexcept {
   std::swap(own_, other.own_);
 }
 
+Dataset TableHold::indexed_rows() const {
+  const std::uint64_t version = changes().version;
+  if (version_ == nullptr || version == 0) return rows();
+  Dataset data = table_rows().view({version_->key().identity, version, version});
+  data.rows = changes().slots;
+  return data;
+}
+
 TableHold::~TableHold() {
   if (store_ == nullptr) return;
   const std::lock_guard lock(store_->mutex_);
@@ -121,11 +129,18 @@ bool TableStore::is_current(const TableHold& hold) const {
   return (found == tables_.end() ? nullptr : found->second.version) == hold.version_;
 }
 
+/// Whether the current version has the rows of what is held: others have renewed its proof alone.
+bool TableStore::has_current_rows(const TableHold& hold) const {
+  const auto found = tables_.find(name_of(hold.database_, hold.table_));
+  return found != tables_.end() && hold.version_ != nullptr &&
+         found->second.version->key() == hold.version_->key();
+}
+
 /// Whether the next version may be made; then `alone` is whether in place.
 bool TableStore::begin_change(TableHold& hold, bool changes, bool* alone) {
   const std::lock_guard lock(mutex_);
   if (!is_current(hold)) {
-    hold.key_ = {};
+    if (!has_current_rows(hold)) hold.key_ = {};
     return false;
   }
   *alone = changes && hold.version_ != nullptr && hold.version_->rows()->holds == 1;
@@ -174,6 +189,7 @@ void TableStore::patch(TableHold& hold, TablePatch& patch, bool packed) {
   hold.own_ = std::make_unique<TableRows>(held);
   hold.own_->apply(patch, false);
   if (packed && hold.own_->holes() > 0) hold.own_->pack();
+  if (hold.own_->has_many_changes()) hold.own_->begin_changes(0);
 }
 
 /// Makes the next version and holds it. Others find it, unless the table was dropped or changed
@@ -188,7 +204,11 @@ void TableStore::publish(TableHold& hold, const TablePatch& patch, std::shared_p
     number = ++last_number_;
   }
   if (key.identity == 0) key.identity = number;
-  if (changes) key.version = number;
+  if (changes) {
+    key.version = number;
+    if (rows->has_many_changes()) rows->begin_changes(number);
+    key.base = rows->changes().version;
+  }
   auto next =
       std::make_shared<const TableVersion>(number, hold.version(), patch, std::move(rows), key);
   {

@@ -36,6 +36,12 @@ class TableHold {
   const TableVersion* version() const { return version_.get(); }
   /// The rows for a join, once they were patched.
   Dataset rows() const { return own_ != nullptr ? own_->view({}) : version_->rows()->view(key_); }
+  /// Those of the version that the rows have changed since, in its slots: what has changed there is
+  /// others. A dataset without a key: there is no such version.
+  Dataset indexed_rows() const;
+  const TableChanges& changes() const { return table_rows().changes(); }
+  /// With slots that have no rows.
+  Dataset all_rows() const { return table_rows().view({}); }
   std::uint64_t live_rows() const {
     return own_ != nullptr ? own_->live_rows() : version_->rows()->live_rows();
   }
@@ -43,13 +49,14 @@ class TableHold {
  private:
   friend class TableStore;
   void swap(TableHold& other) noexcept;
+  const TableRows& table_rows() const { return own_ != nullptr ? *own_ : *version_->rows(); }
 
   TableStore* store_ = nullptr;
   std::uint32_t database_ = 0;
   TableKey table_{};
   std::string path_;  ///< the first file of its rows
   std::shared_ptr<const TableVersion> version_;
-  DatasetKey key_;                  ///< of the version, where it is the current one
+  DatasetKey key_;                  ///< of the version, where its rows are the current ones
   std::unique_ptr<TableRows> own_;  ///< in the place of the version's
 };
 
@@ -62,7 +69,7 @@ class TableStore {
   void configure(std::uint64_t bytes);
   bool may_stay(std::uint64_t bytes) const;
 
-  /// Holds the current version of a table. Those of other databases are other tables.
+  /// Holds the current version of a table of this database.
   TableHold find(std::uint32_t database, const TableKey& key, const char* path);
 
   /// Says what there is of a table, without its proof, to a client that asks only.
@@ -102,6 +109,7 @@ class TableStore {
   using Lock = std::unique_lock<std::mutex>;
 
   bool is_current(const TableHold& hold) const;
+  bool has_current_rows(const TableHold& hold) const;
   bool begin_change(TableHold& hold, bool changes, bool* alone);
   std::shared_ptr<TableRows> make_rows(const TableHold& hold, TablePatch& patch, bool packed,
                                        bool alone);
