@@ -11,14 +11,15 @@
 
 namespace gpujoin::service {
 
-/// What rows lie in, an entry for each in every array.
-struct RowArrays {
-  Region coordinates, ids;
+/// What names and ranks rows, an entry for each in every array.
+struct RowNames {
+  Region ids;
   Region scores;  ///< none where rows have no scores
 };
 
 /// The rows that came with a side, in memory of the client.
-struct ClientRows : RowArrays {
+struct ClientRows : RowNames {
+  Region coordinates;
   Region patches;
   Region keys;  ///< none where rows have no keys
   std::uint64_t rows = 0;

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <set>
 #include <thread>
 #include <vector>
@@ -518,6 +520,53 @@ TEST_F(ServiceTables, random_patches_leave_what_plain_blocks_have) {
 }
 
 /// The same by several threads: whatever each has found is as it was when it was published.
+/// Copies against plain arrays: of rows in a region, which fills no whole number of chunks, and of
+/// rows that came later.
+TEST(ServiceRowChunks, copies_share_what_none_of_them_has_changed) {
+  constexpr std::uint64_t kNumbers = 512, kRowBytes = kNumbers * sizeof(std::uint64_t);
+  for (const std::uint64_t rows : {0u, 1u, 64u, 300u}) {
+    Random random(rows);
+    Region region("rows", std::max<std::uint64_t>(rows * kRowBytes, 1));
+    std::vector<std::uint64_t> plain(rows);
+    const auto fill = [](unsigned char* row, std::uint64_t value) {
+      std::fill_n(reinterpret_cast<std::uint64_t*>(row), kNumbers, value);
+    };
+    for (std::uint64_t row = 0; row < rows; ++row)
+      fill(region.data() + row * kRowBytes, plain[row] = random.bits());
+    struct Copy {
+      RowChunks chunks;
+      std::vector<std::uint64_t> plain;
+    };
+    std::vector<Copy> copies;
+    copies.push_back({RowChunks(std::move(region), rows, kRowBytes), plain});
+    for (int step = 0; step < 2000; ++step) {
+      const std::uint64_t kind = random.index(10), number = random.index(copies.size());
+      Copy& copy = copies[number];
+      if (kind == 0 && copies.size() < 5) {
+        copies.push_back(Copy(copy));
+      } else if (kind == 1 && copies.size() > 1) {
+        copies.erase(copies.begin() + static_cast<std::ptrdiff_t>(number));
+      } else if (kind == 2) {
+        copy.plain.resize(copy.plain.size() + 1 + random.index(70));
+        copy.chunks.reserve(copy.plain.size());
+        for (std::uint64_t row = 0; row < copy.plain.size(); ++row)
+          if (copy.plain[row] == 0) fill(copy.chunks.change(row), copy.plain[row] = random.bits());
+      } else if (!copy.plain.empty()) {
+        const std::uint64_t row = random.index(copy.plain.size());
+        fill(copy.chunks.change(row), copy.plain[row] = random.bits());
+      }
+    }
+    for (const Copy& copy : copies) {
+      Dataset data = {nullptr, nullptr, copy.plain.size(), kNumbers, ScalarType::kFloat64};
+      copy.chunks.place(&data);
+      for (std::uint64_t row = 0; row < data.rows; ++row) {
+        ASSERT_EQ(point<std::uint64_t>(data, row)[0], copy.plain[row]);
+        ASSERT_EQ(point<std::uint64_t>(data, row)[kNumbers - 1], copy.plain[row]);
+      }
+    }
+  }
+}
+
 /// The rows nearest to a point, by brute force.
 std::vector<FoundRow> nearest_of(const Blocks& blocks, const double (&point)[2], Metric metric,
                                  double eps, std::uint64_t k) {
@@ -564,10 +613,97 @@ void change_some(Random& random, bool lasts, Blocks* blocks, std::vector<Read>* 
     if (is_read[number]) reads->push_back({number, (*blocks)[number], lasts});
 }
 
-TEST_F(ServiceTables, searches_see_what_has_changed_since_the_index_was_built) {
+/// A device that copies the coordinates of a version once, and names rows by the ids there now.
+namespace copying_device {
+
+struct FakeJoin {
+  std::vector<std::uint32_t> rows, neighbors;
+  std::vector<std::uint64_t> offsets{0};
+  std::vector<double> distances;
+  std::vector<std::int64_t> left_ids;
+  const std::int64_t* right_ids = nullptr;
+  bool is_delivered = false;
+};
+
+std::mutex mutex;
+std::map<std::uint64_t, std::vector<double>> copies;  // by version
+
+std::vector<double> copy_of(const Dataset& data) {
+  std::vector<double> copy;
+  for (std::uint64_t row = 0; row < data.rows; ++row)
+    copy.insert(copy.end(), point<double>(data, row), point<double>(data, row) + data.dims);
+  return copy;
+}
+
+Status open(const JoinRequest* request, Join** join) {
+  auto fake = std::make_unique<FakeJoin>();
+  if (request->output() == Output::kNearest) {
+    const Dataset &left = request->left(), &right = request->right();
+    const std::lock_guard lock(mutex);
+    std::vector<double>& points = copies[right.key.version];
+    if (points.empty() || right.key.identity == 0) points = copy_of(right);
+    const double most = make_threshold(request->metric(), request->eps()).raw;
+    for (std::uint32_t row = 0; row < left.rows; ++row) {
+      std::vector<std::pair<double, std::uint32_t>> found;
+      for (std::uint32_t other = 0; other < right.rows; ++other) {
+        const double raw = raw_distance(request->metric(), point<double>(left, row),
+                                        &points[std::size_t{other} * right.dims], right.dims);
+        if (raw <= most) found.emplace_back(distance_from_raw(request->metric(), raw), other);
+      }
+      std::sort(found.begin(), found.end(), [&](const auto& a, const auto& b) {
+        return a.first != b.first ? a.first < b.first : right.ids[a.second] < right.ids[b.second];
+      });
+      found.resize(std::min<std::uint64_t>(found.size(), request->neighbors()));
+      fake->rows.push_back(row);
+      fake->left_ids.push_back(row);
+      for (const auto& [distance, other] : found) {
+        fake->distances.push_back(distance);
+        fake->neighbors.push_back(other);
+      }
+      fake->offsets.push_back(fake->neighbors.size());
+    }
+    fake->right_ids = right.ids;
+  }
+  *join = reinterpret_cast<Join*>(fake.release());
+  return {};
+}
+
+Status next_batch(Join* join, ResultBatch* batch) {
+  auto* const fake = reinterpret_cast<FakeJoin*>(join);
+  if (fake->rows.empty() || std::exchange(fake->is_delivered, true)) return {StatusCode::kEnd};
+  *batch = {};
+  batch->row_count = fake->rows.size();
+  batch->rows = fake->rows.data();
+  batch->offsets = fake->offsets.data();
+  batch->neighbors = fake->neighbors.data();
+  batch->distances = fake->distances.data();
+  batch->left_ids = fake->left_ids.data();
+  batch->right_ids = fake->right_ids;
+  return {};
+}
+
+Status find(const EngineTable** engine) {
+  static EngineTable table;
+  table = *cpu_engine();
+  table.name = "cuda";
+  table.open = open;
+  table.next_batch = next_batch;
+  table.stats = [](const Join*, JoinStats* stats) { *stats = {}; };
+  table.close = [](Join* join) { delete reinterpret_cast<FakeJoin*>(join); };
+  *engine = &table;
+  return {};
+}
+
+}  // namespace copying_device
+
+class ServiceSearches : public ServiceTables, public testing::WithParamInterface<WantedEngine> {};
+
+TEST_P(ServiceSearches, see_what_has_changed_since_the_index_was_built) {
+  Engines with_device(copying_device::find);
+  copying_device::copies.clear();
   Random random(31);
   Admission admission;
-  SearchBatches searches({engines, admission});
+  SearchBatches searches({with_device, admission});
   Interrupt interrupt;
   Blocks blocks = random_blocks(random, 40, 60);
   for (Block& block : blocks)
@@ -586,7 +722,7 @@ TEST_F(ServiceTables, searches_see_what_has_changed_since_the_index_was_built) {
       const JoinRequest request(Sides::two(left, hold.rows()), PointsWithin{metric, eps},
                                 Output::nearest(k));
       SearchAnswer answer;
-      ASSERT_TRUE(search_table(searches, request, hold, WantedEngine::kCpu, interrupt, &answer));
+      ASSERT_TRUE(search_table(searches, request, hold, GetParam(), interrupt, &answer));
       const std::vector<FoundRow> expected = nearest_of(seen, point, metric, eps, k);
       ASSERT_EQ(answer.rows.size(), expected.size());
       for (std::size_t at = 0; at < expected.size(); ++at) {
@@ -614,6 +750,12 @@ TEST_F(ServiceTables, searches_see_what_has_changed_since_the_index_was_built) {
   EXPECT_LT(indexed.size(), 150u);
   cpu_engine()->keep(0, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(On, ServiceSearches,
+                         testing::Values(WantedEngine::kCpu, WantedEngine::kCuda),
+                         [](const auto& test) {
+                           return test.param == WantedEngine::kCpu ? "cpu" : "device";
+                         });
 
 TEST_F(ServiceTables, threads_see_whole_versions) {
   constexpr int kThreads = 4, kBlocks = 6;

@@ -116,7 +116,7 @@ bool search_table(SearchBatches& searches, const JoinRequest& request, const Tab
     asked = asked.asking(Output::nearest(wanted));
     if (!searches.find(asked, engine, interrupt, answer)) return false;
     const bool are_all = found.size() < wanted;
-    std::erase_if(found, [&](const FoundRow& row) { return changes.ids.contains(row.id); });
+    std::erase_if(found, [&](const FoundRow& row) { return changes.may_be_changed(row.id); });
     if (are_all || spare >= most_spare) break;
     if (found.size() >= count &&
         count + changed_within(changed, found[count - 1].distance) <= wanted)

@@ -12,47 +12,45 @@ namespace {
 
 constexpr const char* kName = "gpujoin table";
 
-constexpr Region RowArrays::*kArrays[] = {&RowArrays::coordinates, &RowArrays::ids,
-                                          &RowArrays::scores};
+constexpr Region RowNames::*kNames[] = {&RowNames::ids, &RowNames::scores};
 
 constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
-constexpr std::int64_t kNoRow = 0;  ///< the id of an empty slot; those of rows are ctids
 
 }  // namespace
 
 TableRows::TableRows(const TableRows& other)
-    : dims_(other.dims_),
+    : points_(other.points_),
+      dims_(other.dims_),
       scalar_(other.scalar_),
       scored_(other.scored_),
       end_(other.end_),
       live_(other.live_),
       blocks_(other.blocks_),
       changes_(other.changes_) {
-  for (const auto array : kArrays) {
+  for (const auto array : kNames) {
     const std::uint64_t bytes = bytes_in(array);
     if (bytes == 0) continue;
-    arrays_.*array = Region(kName, end_ * bytes);
-    if (end_ > 0) std::memcpy((arrays_.*array).data(), (other.arrays_.*array).data(), end_ * bytes);
+    names_.*array = Region(kName, end_ * bytes);
+    if (end_ > 0) std::memcpy((names_.*array).data(), (other.names_.*array).data(), end_ * bytes);
   }
 }
 
 /// What a row takes in an array; 0: there is no such array.
-std::uint64_t TableRows::bytes_in(Region RowArrays::*array) const {
+std::uint64_t TableRows::bytes_in(Region RowNames::*array) const {
   if (dims_ == 0) return 0;
-  if (array == &RowArrays::coordinates) return dims_ * scalar_bytes(scalar_);
-  if (array == &RowArrays::ids) return sizeof(std::int64_t);
+  if (array == &RowNames::ids) return sizeof(std::int64_t);
   return scored_ ? sizeof(double) : 0;
 }
 
 std::uint64_t TableRows::bytes() const {
-  std::uint64_t bytes = blocks_.size() * sizeof(Slots);
-  for (const auto array : kArrays) bytes += (arrays_.*array).bytes();
-  return bytes;
+  return blocks_.size() * sizeof(Slots) + points_.bytes() + names_.ids.bytes() +
+         names_.scores.bytes();
 }
 
 Dataset TableRows::view(const DatasetKey& key) const {
-  Dataset data = {arrays_.coordinates.data(), arrays_.ids.as<std::int64_t>(), end_, dims_, scalar_,
-                  arrays_.scores.as<double>()};
+  Dataset data = {nullptr, names_.ids.as<std::int64_t>(), end_, dims_,
+                  scalar_, names_.scores.as<double>()};
+  points_.place(&data);
   data.key = key;
   return data;
 }
@@ -71,18 +69,21 @@ bool TableRows::lacks_blocks(const TablePatch& patch) const {
 }
 
 bool TableRows::has_same_row(std::uint64_t slot, const TablePatch& patch, std::uint64_t row) const {
-  return std::all_of(std::begin(kArrays), std::end(kArrays), [&](const auto array) {
-    const std::uint64_t bytes = bytes_in(array);
-    return bytes == 0 || std::memcmp((arrays_.*array).data() + slot * bytes,
-                                     (patch.rows.*array).data() + row * bytes, bytes) == 0;
-  });
+  const std::uint64_t point_bytes = points_.row_bytes();
+  const unsigned char* const point = patch.rows.coordinates.data() + row * point_bytes;
+  return std::memcmp(points_.row(slot), point, point_bytes) == 0 &&
+         std::all_of(std::begin(kNames), std::end(kNames), [&](const auto array) {
+           const std::uint64_t bytes = bytes_in(array);
+           return bytes == 0 || std::memcmp((names_.*array).data() + slot * bytes,
+                                            (patch.rows.*array).data() + row * bytes, bytes) == 0;
+         });
 }
 
 /// By row of the block as it was read: the row there that has its id, or kNowhere.
 std::vector<std::uint32_t> TableRows::places_of(const TablePatch& patch,
                                                 const TablePatch::Block& block) const {
   const Slots& slots = blocks_[block.block];
-  const auto* const ids = arrays_.ids.as<std::int64_t>() + slots.first;
+  const auto* const ids = names_.ids.as<std::int64_t>() + slots.first;
   const auto* const read = patch.rows.ids.as<std::int64_t>() + block.first_row;
   std::vector<std::uint32_t> by_id(slots.rows);
   std::iota(by_id.begin(), by_id.end(), 0u);
@@ -145,61 +146,63 @@ void TableRows::adopt(TablePatch& patch, bool lasting) {
   blocks_ = std::move(blocks);
   live_ = live;
   end_ = patch.rows.rows;
-  dims_ = patch.rows.dims;
-  scalar_ = patch.rows.scalar;
-  scored_ = patch.rows.scored();
-  arrays_ = std::move(static_cast<RowArrays&>(patch.rows));
-  changes_ = {};
+  take_form_of(patch.rows);
+  points_ = RowChunks(std::move(patch.rows.coordinates), end_, points_.row_bytes());
+  names_ = std::move(static_cast<RowNames&>(patch.rows));
 }
 
 /// Remembers the row of a slot that has changed, or is about to.
 void TableRows::note_row(std::uint64_t slot, bool goes) {
-  if (slot >= changes_.slots || arrays_.ids.as<std::int64_t>()[slot] == kNoRow) return;
+  if (slot >= changes_.slots || names_.ids.as<std::int64_t>()[slot] == kNoRow) return;
   changes_.changed.insert(slot);
-  changes_.ids.insert(arrays_.ids.as<std::int64_t>()[slot]);
+  changes_.ids.insert(names_.ids.as<std::int64_t>()[slot]);
   if (!goes) return;
-  const std::uint64_t bytes = bytes_in(&RowArrays::coordinates);
-  const unsigned char* const row = arrays_.coordinates.data() + slot * bytes;
-  changes_.before.insert(changes_.before.end(), row, row + bytes);
+  const unsigned char* const row = points_.row(slot);
+  changes_.before.insert(changes_.before.end(), row, row + points_.row_bytes());
 }
 
 bool TableRows::has_many_changes() const {
   constexpr std::uint64_t kMostNumbers = 1 << 23;  // a few milliseconds of one core
   if (changes_.version == 0) return true;
-  const std::uint64_t row_bytes = std::max<std::uint64_t>(bytes_in(&RowArrays::coordinates), 1);
+  const std::uint64_t row_bytes = std::max<std::uint64_t>(points_.row_bytes(), 1);
   const std::uint64_t rows =
       changes_.changed.size() + changes_.before.size() / row_bytes + end_ - changes_.slots;
   return rows > changes_.slots / 4 || rows * dims_ > kMostNumbers;
 }
 
 void TableRows::clear(std::uint64_t first, std::uint64_t count) {
-  for (std::uint64_t slot = first; slot < first + count; ++slot) note_row(slot, true);
-  const std::uint64_t numbers = count * dims_;
-  if (scalar_ == ScalarType::kFloat32)
-    std::fill_n(arrays_.coordinates.as<float>() + first * dims_, numbers,
-                std::numeric_limits<float>::quiet_NaN());
-  else
-    std::fill_n(arrays_.coordinates.as<double>() + first * dims_, numbers,
-                std::numeric_limits<double>::quiet_NaN());
-  std::fill_n(arrays_.ids.as<std::int64_t>() + first, count, kNoRow);
+  for (std::uint64_t slot = first; slot < first + count; ++slot) {
+    note_row(slot, true);
+    unsigned char* const point = points_.change(slot);
+    if (scalar_ == ScalarType::kFloat32)
+      std::fill_n(reinterpret_cast<float*>(point), dims_, std::numeric_limits<float>::quiet_NaN());
+    else
+      std::fill_n(reinterpret_cast<double*>(point), dims_,
+                  std::numeric_limits<double>::quiet_NaN());
+    names_.ids.as<std::int64_t>()[slot] = kNoRow;
+  }
 }
 
-/// Puts a row into the slot; `from` may be the arrays themselves.
-void TableRows::copy_row(std::uint64_t slot, const RowArrays& from, std::uint64_t row) {
+/// Puts a point into the slot, and what is at `row` in its names, which may be these.
+void TableRows::set_row(std::uint64_t slot, const unsigned char* point, const RowNames& names,
+                        std::uint64_t row) {
   note_row(slot, true);
-  for (const auto array : kArrays)
+  std::memcpy(points_.change(slot), point, points_.row_bytes());
+  for (const auto array : kNames)
     if (const std::uint64_t bytes = bytes_in(array); bytes > 0)
-      std::memcpy((arrays_.*array).data() + slot * bytes, (from.*array).data() + row * bytes,
+      std::memcpy((names_.*array).data() + slot * bytes, (names.*array).data() + row * bytes,
                   bytes);
   note_row(slot, false);
 }
 
-/// Gives the arrays room for so many slots in memory of the service.
+/// Makes room for so many slots, with names in memory of the service.
 void TableRows::reserve(std::uint64_t slots) {
-  for (const auto array : kArrays) {
+  if (dims_ == 0) return;
+  points_.reserve(slots);
+  for (const auto array : kNames) {
     const std::uint64_t bytes = bytes_in(array);
     if (bytes == 0) continue;
-    Region& region = arrays_.*array;
+    Region& region = names_.*array;
     if (region.is_sealed()) {
       Region copy(kName, slots * bytes);
       std::memcpy(copy.data(), region.data(), end_ * bytes);
@@ -228,23 +231,25 @@ void TableRows::put(const TablePatch& patch, const TablePatch::Block& block) {
     slots.count = rows;
   }
   const std::vector<std::uint32_t> places = places_of(patch, block);
+  const auto set_row_of_patch = [&](std::uint64_t slot, std::uint32_t row) {
+    const std::uint64_t number = block.first_row + row;
+    set_row(slot, patch.rows.coordinates.data() + number * points_.row_bytes(), patch.rows, number);
+  };
   std::vector<bool> stays(slots.rows, false);
   for (std::uint32_t row = 0; row < rows; ++row) {
     if (places[row] == kNowhere) continue;
     stays[places[row]] = true;
     const std::uint64_t slot = slots.first + places[row];
-    if (!has_same_row(slot, patch, block.first_row + row))
-      copy_row(slot, patch.rows, block.first_row + row);
+    if (!has_same_row(slot, patch, block.first_row + row)) set_row_of_patch(slot, row);
   }
   for (std::uint32_t place = slots.rows; place-- > 0;) {
     if (stays[place]) continue;
     const std::uint64_t last = slots.first + --slots.rows;
-    if (slots.first + place != last) copy_row(slots.first + place, arrays_, last);
+    if (slots.first + place != last) set_row(slots.first + place, points_.row(last), names_, last);
     clear(last, 1);
   }
   for (std::uint32_t row = 0; row < rows; ++row)
-    if (places[row] == kNowhere)
-      copy_row(slots.first + slots.rows++, patch.rows, block.first_row + row);
+    if (places[row] == kNowhere) set_row_of_patch(slots.first + slots.rows++, row);
 }
 
 void TableRows::apply(TablePatch& patch, bool lasting) {
@@ -270,32 +275,44 @@ void TableRows::apply(TablePatch& patch, bool lasting) {
   for (const TablePatch::Block* const block : changed) put(patch, *block);
 }
 
-/// Forgets all slots, for rows that may have other dimensions.
-void TableRows::start_anew(const ClientRows& rows) {
+/// For rows that may have other dimensions; none are here then.
+void TableRows::take_form_of(const ClientRows& rows) {
   dims_ = rows.dims;
   scalar_ = rows.scalar;
   scored_ = rows.scored();
-  for (const auto array : kArrays)
-    arrays_.*array = bytes_in(array) > 0 ? Region(kName, 0) : Region();
-  std::fill(blocks_.begin(), blocks_.end(), Slots{});
-  end_ = live_ = 0;
+  points_ = RowChunks(dims_ * scalar_bytes(scalar_));
   changes_ = {};
 }
 
+/// Forgets all slots.
+void TableRows::start_anew(const ClientRows& rows) {
+  take_form_of(rows);
+  for (const auto array : kNames) names_.*array = bytes_in(array) > 0 ? Region(kName, 0) : Region();
+  std::fill(blocks_.begin(), blocks_.end(), Slots{});
+  end_ = live_ = 0;
+}
+
 void TableRows::pack() {
-  RowArrays packed;
-  for (const auto array : kArrays) {
+  RowNames names;
+  for (const auto array : kNames) {
     const std::uint64_t bytes = bytes_in(array);
     if (bytes == 0) continue;
-    packed.*array = Region(kName, live_ * bytes);
-    unsigned char* to = (packed.*array).data();
+    names.*array = Region(kName, live_ * bytes);
+    unsigned char* to = (names.*array).data();
     for (const Slots& slots : blocks_) {
       if (slots.rows == 0) continue;
-      std::memcpy(to, (arrays_.*array).data() + slots.first * bytes, slots.rows * bytes);
+      std::memcpy(to, (names_.*array).data() + slots.first * bytes, slots.rows * bytes);
       to += slots.rows * bytes;
     }
   }
-  arrays_ = std::move(packed);
+  names_ = std::move(names);
+  RowChunks points(points_.row_bytes());
+  points.reserve(live_);
+  std::uint64_t next = 0;
+  for (const Slots& slots : blocks_)
+    for (std::uint32_t row = 0; row < slots.rows; ++row)
+      std::memcpy(points.change(next++), points_.row(slots.first + row), points_.row_bytes());
+  points_ = std::move(points);
   end_ = 0;
   for (Slots& slots : blocks_) {
     slots = {end_, slots.rows, slots.rows};

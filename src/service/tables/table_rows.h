@@ -9,9 +9,13 @@
 
 #include "engine/request/dataset.h"
 #include "service/region.h"
+#include "service/tables/row_chunks.h"
 #include "service/tables/table_patch.h"
 
 namespace gpujoin::service {
+
+/// The id of a slot without a row; rows have ctids.
+inline constexpr std::int64_t kNoRow = 0;
 
 /// Where rows differ from those of an earlier version, of which engines may have an index: in some
 /// slots, and in those after its last.
@@ -21,6 +25,10 @@ struct TableChanges {
   std::unordered_set<std::uint64_t> changed;  ///< of these
   std::unordered_set<std::int64_t> ids;       ///< of rows that were or are in the changed ones
   std::vector<unsigned char> before;          ///< coordinates of rows that were there
+
+  /// Whether what an engine calls a row may be a changed slot. Engines name rows by the ids that
+  /// they have copied, or by those there now.
+  bool may_be_changed(std::int64_t id) const { return id == kNoRow || ids.contains(id); }
 };
 
 /// Members throw Failure and std::bad_alloc.
@@ -69,7 +77,7 @@ class TableRows {
   bool regards(const TablePatch::Block& block, bool lasting) const {
     return !lasting || block.lasts || block.block >= blocks_.size();
   }
-  std::uint64_t bytes_in(Region RowArrays::*array) const;
+  std::uint64_t bytes_in(Region RowNames::*array) const;
   bool has_form_of(const ClientRows& rows) const;
   bool has_same_row(std::uint64_t slot, const TablePatch& patch, std::uint64_t row) const;
   bool has_same_rows(const TablePatch& patch, const TablePatch::Block& block) const;
@@ -77,14 +85,17 @@ class TableRows {
                                        const TablePatch::Block& block) const;
   std::uint64_t rows_left_by(const TablePatch& patch, bool lasting) const;
   void adopt(TablePatch& patch, bool lasting);
+  void take_form_of(const ClientRows& rows);
   void start_anew(const ClientRows& rows);
   void clear(std::uint64_t first, std::uint64_t count);
   void note_row(std::uint64_t slot, bool goes);
-  void copy_row(std::uint64_t slot, const RowArrays& from, std::uint64_t row);
+  void set_row(std::uint64_t slot, const unsigned char* point, const RowNames& names,
+               std::uint64_t row);
   void put(const TablePatch& patch, const TablePatch::Block& block);
   void reserve(std::uint64_t slots);
 
-  RowArrays arrays_;
+  RowChunks points_;
+  RowNames names_;
   std::uint32_t dims_ = 0;
   ScalarType scalar_ = ScalarType::kFloat64;
   bool scored_ = false;

@@ -1,0 +1,76 @@
+#include "service/tables/row_chunks.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+namespace gpujoin::service {
+namespace {
+
+/// A change copies a chunk: small ones cost little then, and many of them take longer to look up.
+std::uint32_t bits_of(std::uint64_t row_bytes) {
+  constexpr std::uint64_t kChunkBytes = 1 << 17, kFewestRows = 64;
+  const std::uint64_t rows =
+      std::max(kFewestRows, kChunkBytes / std::max<std::uint64_t>(row_bytes, 1));
+  return static_cast<std::uint32_t>(std::bit_width(rows) - 1);
+}
+
+}  // namespace
+
+RowChunks::RowChunks(std::uint64_t row_bytes) : row_bytes_(row_bytes), bits_(bits_of(row_bytes)) {}
+
+RowChunks::RowChunks(Region region, std::uint64_t rows, std::uint64_t row_bytes)
+    : RowChunks(row_bytes) {
+  first_ = std::make_shared<const Region>(std::move(region));
+  first_rows_ = rows;
+  for (std::uint64_t row = 0; row < rows; row += std::uint64_t{1} << bits_)
+    append({first_, const_cast<unsigned char*>(first_->data()) + row * row_bytes_});
+}
+
+std::uint64_t RowChunks::bytes() const {
+  const std::uint64_t all = (chunks_.size() << bits_) * row_bytes_;
+  return all + chunks_.size() * sizeof(void*) * 3;
+}
+
+std::shared_ptr<unsigned char> RowChunks::make_chunk() const {
+  const std::size_t bytes = row_bytes_ << bits_;
+  const auto owner = std::make_shared<std::vector<std::uint64_t>>((bytes + 7) / 8);
+  return {owner, reinterpret_cast<unsigned char*>(owner->data())};
+}
+
+void RowChunks::append(std::shared_ptr<unsigned char> chunk) {
+  places_.push_back(chunk.get());
+  chunks_.push_back(std::move(chunk));
+}
+
+unsigned char* RowChunks::change(std::uint64_t number) {
+  const std::uint64_t first = number >> bits_ << bits_;
+  std::shared_ptr<unsigned char>& chunk = chunks_[number >> bits_];
+  const bool is_of_region =
+      first < first_rows_ && chunk.get() == first_->data() + first * row_bytes_;
+  // Who shared the chunk until now has read it before.
+  if (!is_of_region && chunk.use_count() == 1) std::atomic_thread_fence(std::memory_order_acquire);
+  if (is_of_region || chunk.use_count() > 1) {
+    std::uint64_t rows = std::uint64_t{1} << bits_;
+    if (is_of_region) rows = std::min(rows, first_rows_ - first);
+    std::shared_ptr<unsigned char> own = make_chunk();
+    std::memcpy(own.get(), chunk.get(), rows * row_bytes_);
+    chunk = std::move(own);
+    places_[number >> bits_] = chunk.get();
+  }
+  return chunk.get() + place_of(number);
+}
+
+void RowChunks::reserve(std::uint64_t rows) {
+  while (chunks_.size() << bits_ < rows) append(make_chunk());
+}
+
+void RowChunks::place(Dataset* data) const {
+  data->first_chunk = places_.empty() ? nullptr : places_.front();
+  data->chunk_bits = bits_;
+  data->more_chunks = places_.size() > 1 ? places_.data() + 1 : nullptr;
+}
+
+}  // namespace gpujoin::service

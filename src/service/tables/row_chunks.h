@@ -1,0 +1,52 @@
+// Coordinates of the rows of a table, in chunks that versions of the table share until one of them
+// changes a row.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/request/dataset.h"
+#include "service/region.h"
+
+namespace gpujoin::service {
+
+/// A copy has the same chunks; what is written then goes into copies of them. Members throw
+/// std::bad_alloc.
+class RowChunks {
+ public:
+  RowChunks() = default;
+  /// Without rows.
+  explicit RowChunks(std::uint64_t row_bytes);
+  /// So many rows that lie in a region, which is left as it is.
+  RowChunks(Region region, std::uint64_t rows, std::uint64_t row_bytes);
+
+  std::uint64_t row_bytes() const { return row_bytes_; }
+  /// Of all chunks, whoever shares them.
+  std::uint64_t bytes() const;
+  const unsigned char* row(std::uint64_t number) const {
+    return chunks_[number >> bits_].get() + place_of(number);
+  }
+  /// Not for a row that somebody reads.
+  unsigned char* change(std::uint64_t number);
+  /// Makes room for so many rows; further ones are not there before they are written.
+  void reserve(std::uint64_t rows);
+  /// Sets where the rows lie, for as long as nothing is changed.
+  void place(Dataset* data) const;
+
+ private:
+  std::uint64_t place_of(std::uint64_t number) const {
+    return (number & ((std::uint64_t{1} << bits_) - 1)) * row_bytes_;
+  }
+  std::shared_ptr<unsigned char> make_chunk() const;
+  void append(std::shared_ptr<unsigned char> chunk);
+
+  std::uint64_t row_bytes_ = 0;
+  std::uint32_t bits_ = 0;  ///< a chunk has 2^bits_ rows
+  std::shared_ptr<const Region> first_;
+  std::uint64_t first_rows_ = 0;  ///< of the region
+  std::vector<std::shared_ptr<unsigned char>> chunks_;
+  std::vector<const void*> places_;  ///< of chunks
+};
+
+}  // namespace gpujoin::service
