@@ -11,7 +11,7 @@
 
 namespace gpujoin {
 
-inline constexpr std::uint32_t kEngineAbiVersion = 17;
+inline constexpr std::uint32_t kEngineAbiVersion = 18;
 #define GPUJOIN_ENGINE_SYMBOL "gpujoin_engine"
 
 /// One processor or device an engine can run on.

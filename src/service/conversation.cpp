@@ -263,8 +263,10 @@ void Conversation::find_rows(const Search& message) {
   request.sides = request.sides.with_rows(left, side.table.rows());
   require(check_request(request));
   SearchAnswer found;
-  if (!search_table(service_.searches, request, side.table, message.engine, interrupt_, &found))
-    throw Gone{};
+  const Status status =
+      search_table(service_.searches, request, side.table, message.engine, interrupt_, &found);
+  if (status.code == StatusCode::kInterrupted) throw Gone{};
+  require(status);
   send_rows(found);
 }
 

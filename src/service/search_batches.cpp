@@ -35,9 +35,10 @@ Status collect(RunningJoin& join, const std::vector<SearchAnswer*>& answers) {
 /// Whether one join answers both, but for their left rows.
 bool are_alike(const JoinRequest& a, const JoinRequest& b) {
   const Dataset &p = a.left(), &q = b.left();
-  return a.right().key == b.right().key && p.dims == q.dims && p.scalar == q.scalar &&
-         a.metric() == b.metric() && a.eps() == b.eps() && a.neighbors() == b.neighbors() &&
-         a.knobs == b.knobs && a.resources.memory_limit == b.resources.memory_limit &&
+  return a.right().key == b.right().key && a.right().only_kept == b.right().only_kept &&
+         p.dims == q.dims && p.scalar == q.scalar && a.metric() == b.metric() &&
+         a.eps() == b.eps() && a.neighbors() == b.neighbors() && a.knobs == b.knobs &&
+         a.resources.memory_limit == b.resources.memory_limit &&
          a.resources.device_memory_limit == b.resources.device_memory_limit &&
          a.resources.devices == b.resources.devices;
 }
@@ -64,23 +65,19 @@ struct SearchBatches::Search {
   SearchAnswer answer;
 };
 
-bool SearchBatches::find(const JoinRequest& request, WantedEngine engine, Interrupt& interrupt,
-                         SearchAnswer* answer) {
+Status SearchBatches::find(const JoinRequest& request, WantedEngine engine, Interrupt& interrupt,
+                           SearchAnswer* answer) {
   *answer = {};
   if (RunningJoin alone(machine_, interrupt, request, 0, engine);
-      !alone.is_on_device() || request.right().key == DatasetKey{}) {
-    const Status status = collect(alone, {answer});
-    if (status.code == StatusCode::kInterrupted) return false;
-    require(status);
-    return true;
-  }
+      !alone.is_on_device() || request.right().key == DatasetKey{})
+    return collect(alone, {answer});
   const auto search = std::make_shared<Search>(request, engine);
-  if (!find_in_batch(search, interrupt)) return false;
-  *answer = std::move(search->answer);
-  return true;
+  const Status status = find_in_batch(search, interrupt);
+  if (status.ok()) *answer = std::move(search->answer);
+  return status;
 }
 
-bool SearchBatches::find_in_batch(const std::shared_ptr<Search>& search, Interrupt& interrupt) {
+Status SearchBatches::find_in_batch(const std::shared_ptr<Search>& search, Interrupt& interrupt) {
   using State = Search::State;
   Searches own(1, search);
   Lock lock(mutex_);
@@ -91,15 +88,11 @@ bool SearchBatches::find_in_batch(const std::shared_ptr<Search>& search, Interru
     if (interrupt.cancelled()) {
       if (search->state == State::kWaits) group.waiting.remove(search);
       search->is_left = true;
-      return false;
+      return {StatusCode::kInterrupted};
     }
     search->changed.wait_for(lock, std::chrono::milliseconds(kPollMs));
   }
-  if (search->state == State::kIsDone) return true;
-  const Status status = lead(group, lock, interrupt);
-  if (status.code == StatusCode::kInterrupted) return false;
-  require(status);
-  return true;
+  return search->state == State::kLeads ? lead(group, lock, interrupt) : Status{};
 }
 
 SearchBatches::Group& SearchBatches::group_of(const std::shared_ptr<Search>& search) {

@@ -26,8 +26,8 @@ class SearchBatches {
   SearchBatches(const SearchBatches&) = delete;
 
   /// Answers a checked request for Output::nearest() with one left row; the datasets stay as they
-  /// are meanwhile. False: interrupted. Throws Failure and std::bad_alloc.
-  bool find(const JoinRequest& request, WantedEngine engine, Interrupt& interrupt,
+  /// are meanwhile. kInterrupted: the client has gone. Throws Failure and std::bad_alloc.
+  Status find(const JoinRequest& request, WantedEngine engine, Interrupt& interrupt,
             SearchAnswer* answer);
 
  private:
@@ -42,7 +42,7 @@ class SearchBatches {
     bool at_work = false;
   };
 
-  bool find_in_batch(const std::shared_ptr<Search>& search, Interrupt& interrupt);
+  Status find_in_batch(const std::shared_ptr<Search>& search, Interrupt& interrupt);
   Group& group_of(const std::shared_ptr<Search>& search);
   void call_next(Group& group);
   Status lead(Group& group, Lock& lock, Interrupt& interrupt);

@@ -46,6 +46,10 @@ struct Dataset {
   const Dataset* sample = nullptr;  ///< some rows, spread over all, in memory
 
   DatasetKey key = {};
+  /// Of the right side of Output::kNearest: some rows are others than the version had. The join
+  /// uses what is kept of the version and makes nothing of the rows, else it ends with kNotKept;
+  /// where it meets such a row, it may take it for the one that was there, or for the one that is.
+  bool only_kept = false;
 
   const double* keys = nullptr;  ///< [rows][key_columns] of JoinRequest::keys; of data in memory
   std::uint32_t key_columns = 0;

@@ -96,9 +96,10 @@ std::uint64_t changed_within(const ChangedRows& changed, double distance) {
 
 /// A row that has not changed is missing in the engine's list where as many as were asked for came
 /// before it, changed slots among them. If no more than the spare ones can be changed slots, the
-/// others are as many rows as are wanted.
-bool search_table(SearchBatches& searches, const JoinRequest& request, const TableHold& table,
-                  WantedEngine engine, Interrupt& interrupt, SearchAnswer* answer) {
+/// others are as many rows as are wanted. An engine that has nothing of the earlier version indexes
+/// the rows as they are.
+Status search_table(SearchBatches& searches, const JoinRequest& request, const TableHold& table,
+                    WantedEngine engine, Interrupt& interrupt, SearchAnswer* answer) {
   const TableChanges& changes = table.changes();
   const Dataset rows = table.all_rows();
   JoinRequest asked = request;
@@ -114,7 +115,12 @@ bool search_table(SearchBatches& searches, const JoinRequest& request, const Tab
   for (std::uint64_t spare = kFirstSpare;; spare *= kMoreSpare) {
     const std::uint64_t wanted = count + std::min(spare, most_spare);
     asked = asked.asking(Output::nearest(wanted));
-    if (!searches.find(asked, engine, interrupt, answer)) return false;
+    const Status status = searches.find(asked, engine, interrupt, answer);
+    if (status.code == StatusCode::kNotKept) {
+      table.note_lost_index();
+      return searches.find(request, engine, interrupt, answer);
+    }
+    if (!status.ok()) return status;
     const bool are_all = found.size() < wanted;
     std::erase_if(found, [&](const FoundRow& row) { return changes.may_be_changed(row.id); });
     if (are_all || spare >= most_spare) break;
@@ -127,7 +133,7 @@ bool search_table(SearchBatches& searches, const JoinRequest& request, const Tab
   std::inplace_merge(found.begin(), found.begin() + unchanged, found.end(), comes_before);
   found.resize(std::min<std::uint64_t>(found.size(), count));
   answer->candidates += changed.now.size();
-  return true;
+  return {};
 }
 
 }  // namespace gpujoin::service

@@ -8,8 +8,8 @@
 namespace gpujoin::service {
 
 /// Answers a checked request for Output::nearest() whose left side is one row and whose right side
-/// is the rows of the table. False: interrupted. Throws Failure and std::bad_alloc.
-bool search_table(SearchBatches& searches, const JoinRequest& request, const TableHold& table,
-                  WantedEngine engine, Interrupt& interrupt, SearchAnswer* answer);
+/// is the rows of the table, as SearchBatches::find() does.
+Status search_table(SearchBatches& searches, const JoinRequest& request, const TableHold& table,
+                    WantedEngine engine, Interrupt& interrupt, SearchAnswer* answer);
 
 }  // namespace gpujoin::service

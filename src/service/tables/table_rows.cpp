@@ -26,7 +26,8 @@ TableRows::TableRows(const TableRows& other)
       end_(other.end_),
       live_(other.live_),
       blocks_(other.blocks_),
-      changes_(other.changes_) {
+      changes_(other.changes_),
+      index_is_gone_(other.index_is_gone_.load()) {
   for (const auto array : kNames) {
     const std::uint64_t bytes = bytes_in(array);
     if (bytes == 0) continue;
@@ -163,7 +164,7 @@ void TableRows::note_row(std::uint64_t slot, bool goes) {
 
 bool TableRows::has_many_changes() const {
   constexpr std::uint64_t kMostNumbers = 1 << 23;  // a few milliseconds of one core
-  if (changes_.version == 0) return true;
+  if (changes_.version == 0 || index_is_gone_) return true;
   const std::uint64_t row_bytes = std::max<std::uint64_t>(points_.row_bytes(), 1);
   const std::uint64_t rows =
       changes_.changed.size() + changes_.before.size() / row_bytes + end_ - changes_.slots;

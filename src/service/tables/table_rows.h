@@ -2,6 +2,7 @@
 // row have NaN for coordinates, so that they match nothing, and the score of a row that was there.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <unordered_set>
@@ -52,7 +53,12 @@ class TableRows {
   /// Whether looking at what has changed is no longer worth it.
   bool has_many_changes() const;
   /// Nothing has changed since this version.
-  void begin_changes(std::uint64_t version) { changes_ = {version, end_, {}, {}, {}}; }
+  void begin_changes(std::uint64_t version) {
+    changes_ = {version, end_, {}, {}, {}};
+    index_is_gone_ = false;
+  }
+  /// Engines keep nothing of the version that changes are counted from. From any thread.
+  void note_lost_index() const { index_is_gone_ = true; }
 
   /// Whether the patch leaves out blocks that are not here. `lasting`: here and below, only what
   /// lasts of the patch is regarded, and all that is beyond these blocks.
@@ -103,6 +109,7 @@ class TableRows {
   std::uint64_t live_ = 0;  ///< rows
   std::vector<Slots> blocks_;
   TableChanges changes_;
+  mutable std::atomic<bool> index_is_gone_{false};
 };
 
 }  // namespace gpujoin::service

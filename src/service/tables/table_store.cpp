@@ -57,6 +57,7 @@ Dataset TableHold::indexed_rows() const {
   if (version_ == nullptr || version == 0) return rows();
   Dataset data = table_rows().view({version_->key().identity, version, version});
   data.rows = changes().slots;
+  data.only_kept = !changes().changed.empty();
   return data;
 }
 

@@ -40,6 +40,7 @@ class TableHold {
   /// others. A dataset without a key: there is no such version.
   Dataset indexed_rows() const;
   const TableChanges& changes() const { return table_rows().changes(); }
+  void note_lost_index() const { table_rows().note_lost_index(); }
   /// With slots that have no rows.
   Dataset all_rows() const { return table_rows().view({}); }
   std::uint64_t live_rows() const {
