@@ -7,8 +7,9 @@
 namespace gpujoin::cuda {
 namespace {
 
-/// Few left points leave warps idle, which share the candidates of a point: so many at least in a
-/// share, so many shares of a point and of all points, and neighbours that these find.
+/// If there are few left points, several warps share the candidates of each. A share has at least
+/// kShareCandidates; the other limits are for shares of one point, of all points, and for the
+/// neighbours that all shares hold.
 constexpr std::uint64_t kShareCandidates = 32, kMostSharesOfPoint = 128, kMostShares = 4096,
                         kMostSharedEntries = 1 << 20;
 

@@ -1,5 +1,5 @@
-// The neighbours of a slice of left points while a search over tiles goes on: candidates are
-// decided by the definition and merged, and what was found gives thresholds for the next ones.
+// Keeps the neighbours of a slice of left points during a search over tiles. The definition decides
+// candidates, which are then merged; the neighbours found so far give thresholds for the next ones.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,10 @@ class NeighborMerger {
   NeighborMerger(const NeighborQuestion& question, const NearestSide& left,
                  const NearestSide& right, MemoryBudget& budget, cudaStream_t stream);
 
-  /// Begins a slice: the right points of the first positions, so many, are merged.
+  /// Begins a slice and merges the first right points by position.
   void start(const NeighborSlice& slice, std::uint32_t first_points);
-  /// Merges candidates as Merge has them, about so many of each left point.
+  /// Merges candidates in the form that Merge describes; `expected` is about how many each left
+  /// point has.
   void add(const std::uint64_t* candidates, const std::uint32_t* begins, const std::uint32_t* ends,
            std::uint64_t expected);
   /// Sets the thresholds of the slice's left points by position, but of those that pass nothing.

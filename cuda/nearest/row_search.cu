@@ -100,7 +100,7 @@ void launch_lanes(const RowScreen& screen, int multiprocessors, cudaStream_t str
   check_launch("screening points");
 }
 
-/// As many lanes as a point has pieces, or fewer.
+/// Gives each right point as many lanes as it has pieces, or fewer.
 void launch_row_screen(const RowScreen& screen, int multiprocessors, cudaStream_t stream) {
   const std::uint32_t pieces = screen.padded_dims / kPieceHalves;
   if (pieces >= kWarp) return launch_lanes<kWarp>(screen, multiprocessors, stream);
@@ -110,7 +110,7 @@ void launch_row_screen(const RowScreen& screen, int multiprocessors, cudaStream_
   launch_lanes<2>(screen, multiprocessors, stream);
 }
 
-/// A sample of the right points gives the threshold; whatever number passes it has room.
+/// A sample of the right points gives the threshold. The list has room for all that passes it.
 class RowSearch final : public NeighborSearch {
  public:
   RowSearch(const NeighborQuestion& question, const NearestSide& left, const NearestSide& right,

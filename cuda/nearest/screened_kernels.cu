@@ -91,8 +91,8 @@ void clear_counts(const NeighborLists& lists, std::uint64_t count, cudaStream_t 
   check(cudaMemsetAsync(lists.counts, 0, count * sizeof *lists.counts, stream), "clearing counts");
 }
 
-/// The definition, of rows that lie one after another. Reads 16 bytes at a time, and `Ahead` such
-/// pieces of b before their turn: of a few warps each waits for its own rows.
+/// The definition, for rows whose coordinates lie one after another. Reads pieces of 16 bytes, and
+/// `Ahead` pieces of b at once, because a few warps cannot hide how long a read takes.
 template <Metric M, unsigned Ahead, class T>
 __device__ double raw_of_rows(const T* a, const T* b, std::uint32_t dims) {
   constexpr unsigned kNumbers = 16 / sizeof(T);
@@ -283,8 +283,8 @@ __device__ bool is_stopped(const Merge& merge) {
   return *static_cast<const volatile unsigned*>(merge.question.stop) != 0;
 }
 
-/// One warp for each list, which has a share of a left point's candidates. Where the warps are few
-/// each is a thread block.
+/// One warp for each list, which has a share of a left point's candidates. If the warps are few,
+/// each is a thread block of its own.
 template <Metric M, class T, template <Metric> class List, bool Few>
 __global__ void __launch_bounds__(Few ? kWarp : kBlockThreads)
     merge_kernel(Merge merge, NeighborLists lists, std::uint32_t shares) {

@@ -45,7 +45,7 @@ GPUJOIN_HD inline double cosine_distance(double dot, double a_squares, double b_
   return add_rounded(1, -(cosine > 1 ? 1 : cosine < -1 ? -1 : cosine));
 }
 
-/// What the raw distance of two points is computed from, coordinate by coordinate.
+/// Adds up the raw distance of two points, coordinate by coordinate.
 template <Metric M>
 class RawSum {
  public:

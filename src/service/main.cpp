@@ -141,7 +141,7 @@ int main(int count, char** words) {
     return 2;
   }
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // Who waits for a device sleeps some microseconds at a time, which Linux makes 50 longer.
+  // Threads that wait for a device sleep for some microseconds; by default Linux adds 50 to that.
   prctl(PR_SET_TIMERSLACK, 1000);
   set_signals();
   close_inherited();

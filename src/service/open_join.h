@@ -11,7 +11,7 @@
 
 namespace gpujoin::service {
 
-/// What names and ranks rows, an entry for each in every array.
+/// Ids and scores of rows: each array has one entry a row.
 struct RowNames {
   Region ids;
   Region scores;  ///< none where rows have no scores

@@ -115,8 +115,8 @@ void SearchBatches::call_next(Group& group) {
   }
 }
 
-/// Answers those that wait, the leader first among them. Where that fails, or its client has gone,
-/// the others wait again, and the next one leads.
+/// Answers the waiting searches, of which the leader is the first. If that fails, or the leader's
+/// client has gone, the others wait again, and the next one leads.
 Status SearchBatches::lead(Group& group, Lock& lock, Interrupt& interrupt) {
   using State = Search::State;
   Searches batch;

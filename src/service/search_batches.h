@@ -1,5 +1,5 @@
-// Searches of several clients in one table at the same time. On a device one pass over the rows
-// answers all that have come while the device was at the one before.
+// Searches of several clients in one table. On a device, one pass over the rows answers all
+// searches that arrived during the pass before.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class SearchBatches {
   /// Answers a checked request for Output::nearest() with one left row; the datasets stay as they
   /// are meanwhile. kInterrupted: the client has gone. Throws Failure and std::bad_alloc.
   Status find(const JoinRequest& request, WantedEngine engine, Interrupt& interrupt,
-            SearchAnswer* answer);
+              SearchAnswer* answer);
 
  private:
   struct Search;

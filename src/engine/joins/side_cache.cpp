@@ -38,8 +38,8 @@ bool is_of(const JoinKey& key, std::uint64_t identity) {
   return is_of(key.left, identity) || is_of(key.right, identity);
 }
 
-/// Whether nobody needs a version of some rows any more where the side's is used. Who asks for the
-/// base knows nothing of what came after it.
+/// Whether a kept version of some rows is of no use any more once the side's version is used. A
+/// request for the base does not tell which later versions are in use.
 bool is_outdated(const SideKey& kept, const SideKey& side) {
   const auto& [identity, version, base] = side.data;
   const std::uint64_t kept_version = kept.data.version;

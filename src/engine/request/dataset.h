@@ -46,9 +46,9 @@ struct Dataset {
   const Dataset* sample = nullptr;  ///< some rows, spread over all, in memory
 
   DatasetKey key = {};
-  /// Of the right side of Output::kNearest: some rows are others than the version had. The join
-  /// uses what is kept of the version and makes nothing of the rows, else it ends with kNotKept;
-  /// where it meets such a row, it may take it for the one that was there, or for the one that is.
+  /// For the right side of Output::kNearest: some rows have changed since this version. The join
+  /// uses the index that is kept of the version, and ends with kNotKept if there is none. It may
+  /// take a changed row for the old one or for the new one.
   bool only_kept = false;
 
   const double* keys = nullptr;  ///< [rows][key_columns] of JoinRequest::keys; of data in memory

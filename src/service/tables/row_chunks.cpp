@@ -9,7 +9,7 @@
 namespace gpujoin::service {
 namespace {
 
-/// A change copies a chunk: small ones cost little then, and many of them take longer to look up.
+/// A change copies a whole chunk, so chunks are small; but not so small that there are too many.
 std::uint32_t bits_of(std::uint64_t row_bytes) {
   constexpr std::uint64_t kChunkBytes = 1 << 17, kFewestRows = 64;
   const std::uint64_t rows =
@@ -50,7 +50,7 @@ unsigned char* RowChunks::change(std::uint64_t number) {
   std::shared_ptr<unsigned char>& chunk = chunks_[number >> bits_];
   const bool is_of_region =
       first < first_rows_ && chunk.get() == first_->data() + first * row_bytes_;
-  // Who shared the chunk until now has read it before.
+  // Other threads that shared the chunk have finished reading it.
   if (!is_of_region && chunk.use_count() == 1) std::atomic_thread_fence(std::memory_order_acquire);
   if (is_of_region || chunk.use_count() > 1) {
     std::uint64_t rows = std::uint64_t{1} << bits_;

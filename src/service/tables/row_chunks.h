@@ -16,22 +16,22 @@ namespace gpujoin::service {
 class RowChunks {
  public:
   RowChunks() = default;
-  /// Without rows.
+  /// No rows yet.
   explicit RowChunks(std::uint64_t row_bytes);
-  /// So many rows that lie in a region, which is left as it is.
+  /// The first `rows` rows lie in the region, which is never written.
   RowChunks(Region region, std::uint64_t rows, std::uint64_t row_bytes);
 
   std::uint64_t row_bytes() const { return row_bytes_; }
-  /// Of all chunks, whoever shares them.
+  /// Size of all chunks, shared or not.
   std::uint64_t bytes() const;
   const unsigned char* row(std::uint64_t number) const {
     return chunks_[number >> bits_].get() + place_of(number);
   }
-  /// Not for a row that somebody reads.
+  /// Returns the row for writing. No other thread reads it at the same time.
   unsigned char* change(std::uint64_t number);
-  /// Makes room for so many rows; further ones are not there before they are written.
+  /// Makes room for `rows` rows. New rows are 0 until they are written.
   void reserve(std::uint64_t rows);
-  /// Sets where the rows lie, for as long as nothing is changed.
+  /// Sets where the rows of a dataset lie; valid until the next change.
   void place(Dataset* data) const;
 
  private:

@@ -17,7 +17,7 @@ bool comes_before(const FoundRow& a, const FoundRow& b) {
   return a.distance != b.distance ? a.distance < b.distance : a.id < b.id;
 }
 
-/// What has changed since engines indexed a table, within eps of a row, by brute force.
+/// Rows within eps that have changed since engines indexed a table.
 struct ChangedRows {
   std::vector<FoundRow> now;   ///< in order
   std::vector<double> before;  ///< ascending distances of rows that were in changed slots
@@ -96,8 +96,8 @@ std::uint64_t changed_within(const ChangedRows& changed, double distance) {
 
 /// A row that has not changed is missing in the engine's list where as many as were asked for came
 /// before it, changed slots among them. If no more than the spare ones can be changed slots, the
-/// others are as many rows as are wanted. An engine that has nothing of the earlier version indexes
-/// the rows as they are.
+/// others are as many rows as are wanted. If the engine keeps no index of the earlier version, it
+/// indexes the current rows.
 Status search_table(SearchBatches& searches, const JoinRequest& request, const TableHold& table,
                     WantedEngine engine, Interrupt& interrupt, SearchAnswer* answer) {
   const TableChanges& changes = table.changes();

@@ -1,5 +1,5 @@
-// Searches of a table: engines have an index of its rows as they were, and what has changed since
-// is looked at row by row. So a change costs a search little, and no index is built for it.
+// Searches a table by the index that engines have of an earlier version, and compares the rows that
+// have changed since one by one. So a small change to the table needs no new index.
 #pragma once
 
 #include "service/search_batches.h"

@@ -196,7 +196,7 @@ void TableRows::set_row(std::uint64_t slot, const unsigned char* point, const Ro
   note_row(slot, false);
 }
 
-/// Makes room for so many slots, with names in memory of the service.
+/// Makes room for `slots` slots, and copies names that lie in memory of a client.
 void TableRows::reserve(std::uint64_t slots) {
   if (dims_ == 0) return;
   points_.reserve(slots);
@@ -214,9 +214,8 @@ void TableRows::reserve(std::uint64_t slots) {
   }
 }
 
-/// Where the block's slots do not suffice it gets others at the end; those there become longer.
-/// Rows that are there already stay in their slots, but the last ones take the places of those that
-/// have gone.
+/// If the block has too few slots, it gets new ones at the end of all slots. Rows that are there
+/// already stay in their slots, but the last ones take the places of rows that have gone.
 void TableRows::put(const TablePatch& patch, const TablePatch::Block& block) {
   Slots& slots = blocks_[block.block];
   const std::uint32_t rows = block.proof.rows;

@@ -18,17 +18,17 @@ namespace gpujoin::service {
 /// The id of a slot without a row; rows have ctids.
 inline constexpr std::int64_t kNoRow = 0;
 
-/// Where rows differ from those of an earlier version, of which engines may have an index: in some
-/// slots, and in those after its last.
+/// How rows differ from an earlier version, which engines may have indexed: some of its slots have
+/// changed, and there are slots after its last one.
 struct TableChanges {
-  std::uint64_t version = 0;                  ///< the earlier one; 0: there is none
-  std::uint64_t slots = 0;                    ///< that it had
-  std::unordered_set<std::uint64_t> changed;  ///< of these
-  std::unordered_set<std::int64_t> ids;       ///< of rows that were or are in the changed ones
-  std::vector<unsigned char> before;          ///< coordinates of rows that were there
+  std::uint64_t version = 0;                  ///< the earlier version; 0: unknown
+  std::uint64_t slots = 0;                    ///< slots of that version
+  std::unordered_set<std::uint64_t> changed;  ///< slots that have changed
+  std::unordered_set<std::int64_t> ids;       ///< ids of old and new rows in changed slots
+  std::vector<unsigned char> before;          ///< coordinates of the old rows
 
-  /// Whether what an engine calls a row may be a changed slot. Engines name rows by the ids that
-  /// they have copied, or by those there now.
+  /// Whether a row that an engine returns may be a changed slot. Engines name rows by ids that they
+  /// have copied, or by the current ones.
   bool may_be_changed(std::int64_t id) const { return id == kNoRow || ids.contains(id); }
 };
 
