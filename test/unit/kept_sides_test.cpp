@@ -249,6 +249,54 @@ TEST_P(KeptSides, another_version_has_its_own_pairs) {
   EXPECT_LT(kept(1), bytes + bytes / 2) << "the version before is gone";
 }
 
+/// Searches use the index of an earlier version while joins use that of the current one.
+TEST_P(KeptSides, the_base_of_a_version_stays_beside_it) {
+  const Points before = some_points(8, 500), after = some_points(9, 500), one = some_points(7, 1);
+  const Oracle nearest(one, &before, Metric::kL2, DBL_MAX), pairs(after, nullptr, Metric::kL2, 10);
+  JoinRequest search = make_request(one, &before, Metric::kL2, DBL_MAX).asking(Output::nearest(5));
+  const auto searches_version = [&](std::uint64_t version) {
+    Dataset right = keyed(before, 1, version);
+    right.key.base = version;
+    set_sides(search, one.view(), right);
+    const RunResult result = run_join(engine(), search);
+    EXPECT_TRUE(matches_oracle(result, search, nearest));
+    return result.stats.reused_sides == 1;
+  };
+  JoinRequest join = make_request(after, nullptr, Metric::kL2, 10);
+  const auto joins_version = [&](std::uint64_t version, std::uint64_t base) {
+    Dataset rows = keyed(after, 1, version);
+    rows.key.base = base;
+    set_sides(join, rows, rows);
+    return reuses(join, pairs);
+  };
+  EXPECT_FALSE(searches_version(1));
+  joins_version(2, 1);
+  EXPECT_TRUE(joins_version(2, 1));
+  const std::uint64_t bytes = kept(1);
+  joins_version(3, 1);
+  EXPECT_TRUE(joins_version(3, 1));
+  EXPECT_LT(kept(1), bytes + bytes / 4) << "version 2 is gone";
+  EXPECT_TRUE(searches_version(1));
+  joins_version(4, 4);
+  EXPECT_LT(kept(1), bytes) << "version 1 is gone, too";
+}
+
+TEST_P(KeptSides, of_changed_rows_only_a_kept_index_is_used) {
+  const Points right = some_points(8, 500), one = some_points(7, 1);
+  JoinRequest search = make_request(one, &right, Metric::kL2, DBL_MAX).asking(Output::nearest(5));
+  Dataset rows = keyed(right, 1);
+  const auto code_of = [&](bool only_kept) {
+    rows.only_kept = only_kept;
+    set_sides(search, one.view(), rows);
+    return run_join(engine(), search).status.code;
+  };
+  EXPECT_EQ(code_of(true), StatusCode::kNotKept);
+  EXPECT_EQ(code_of(false), StatusCode::kEnd);
+  EXPECT_EQ(code_of(true), StatusCode::kEnd);
+  engine().forget(1);
+  EXPECT_EQ(code_of(true), StatusCode::kNotKept);
+}
+
 TEST_P(KeptSides, rows_without_a_key_are_not_kept) {
   const Points points = some_points(10, 500);
   const Oracle oracle(points, nullptr, Metric::kL2, 10);
@@ -457,7 +505,8 @@ TEST_P(KeptSides, nearest_rows_of_one_row_are_the_oracles) {
       for (const Metric metric : {Metric::kL2, Metric::kCosine}) {
         Random random(dims);
         std::vector<double> numbers;
-        for (int row = 0; row < 333; ++row)
+        const int rows = dims == 17 ? 9000 : 333;  // more than a device takes for a sample, too
+        for (int row = 0; row < rows; ++row)
           for (std::uint32_t d = 0; d < dims; ++d) {
             const double center = row % 3, spread = row % 3 == 0 ? 1 : row % 3 == 1 ? 1e-4 : 0;
             numbers.push_back(unit * (center + spread * random.unit() + (row == 77 ? 1e7 : 0)));
