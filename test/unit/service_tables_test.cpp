@@ -14,7 +14,9 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "core/threshold.h"
@@ -163,7 +165,7 @@ class ServiceTables : public testing::Test {
   }
   void patch(TableHold& hold, const std::vector<Read>& reads, std::uint64_t blocks,
              bool packed = false) {
-    TablePatch patch = patch_of(reads, blocks, 2, score);
+    TablePatch patch = patch_of(reads, blocks, dims, score);
     tables.patch(hold, patch, packed);
   }
   /// Reads all of a table that nobody has read.
@@ -176,6 +178,7 @@ class ServiceTables : public testing::Test {
   Engines engines;
   TableStore tables;
   ScoreOf score = score_of;
+  std::uint32_t dims = 2;
 };
 
 TEST_F(ServiceTables, first_rows_keep_their_memory_and_are_found_by_others) {
@@ -567,13 +570,21 @@ TEST(ServiceRowChunks, copies_share_what_none_of_them_has_changed) {
   }
 }
 
+/// What patch_of() makes of x and y.
+std::vector<double> coordinates_of(double x, double y, std::uint32_t dims) {
+  std::vector<double> coordinates(dims, y);
+  coordinates[0] = x;
+  return coordinates;
+}
+
 /// The rows nearest to a point, by brute force.
-std::vector<FoundRow> nearest_of(const Blocks& blocks, const double (&point)[2], Metric metric,
-                                 double eps, std::uint64_t k) {
+std::vector<FoundRow> nearest_of(const Blocks& blocks, const std::vector<double>& point,
+                                 Metric metric, double eps, std::uint64_t k) {
+  const auto dims = static_cast<std::uint32_t>(point.size());
   std::vector<FoundRow> found;
   for (const Row& row : rows_of(blocks)) {
-    const double place[2] = {row.x, row.y};
-    const double raw = raw_distance(metric, point, place, 2);
+    const std::vector<double> place = coordinates_of(row.x, row.y, dims);
+    const double raw = raw_distance(metric, point.data(), place.data(), dims);
     if (raw <= make_threshold(metric, eps).raw)
       found.push_back({row.id, distance_from_raw(metric, raw)});
   }
@@ -698,11 +709,14 @@ Status find(const EngineTable** engine) {
 
 }  // namespace copying_device
 
-class ServiceSearches : public ServiceTables, public testing::WithParamInterface<WantedEngine> {};
+using OnEngine = std::tuple<WantedEngine, std::uint32_t>;  ///< and dimensions
+class ServiceSearches : public ServiceTables, public testing::WithParamInterface<OnEngine> {};
 
 TEST_P(ServiceSearches, see_what_has_changed_since_the_index_was_built) {
   Engines with_device(copying_device::find);
   copying_device::copies.clear();
+  const auto [engine, dimensions] = GetParam();
+  dims = dimensions;
   Random random(31);
   Admission admission;
   SearchBatches searches({with_device, admission});
@@ -719,12 +733,13 @@ TEST_P(ServiceSearches, see_what_has_changed_since_the_index_was_built) {
                              ? random.unit() * (metric == Metric::kCosine ? 0.1 : 9)
                              : std::numeric_limits<double>::max();
       const std::uint64_t k = std::array<std::uint64_t, 4>{1, 7, 50, 4000}[random.index(4)];
-      const double point[2] = {static_cast<double>(random.index(40)), random.unit() * 40};
-      const Dataset left = {point, nullptr, 1, 2, ScalarType::kFloat64};
+      const std::vector<double> point =
+          coordinates_of(static_cast<double>(random.index(40)), random.unit() * 40, dims);
+      const Dataset left = {point.data(), nullptr, 1, dims, ScalarType::kFloat64};
       const JoinRequest request(Sides::two(left, hold.rows()), PointsWithin{metric, eps},
                                 Output::nearest(k));
       SearchAnswer answer;
-      ASSERT_TRUE(search_table(searches, request, hold, GetParam(), interrupt, &answer).ok());
+      ASSERT_TRUE(search_table(searches, request, hold, engine, interrupt, &answer).ok());
       const std::vector<FoundRow> expected = nearest_of(seen, point, metric, eps, k);
       ASSERT_EQ(answer.rows.size(), expected.size());
       for (std::size_t at = 0; at < expected.size(); ++at) {
@@ -761,9 +776,13 @@ TEST_P(ServiceSearches, see_what_has_changed_since_the_index_was_built) {
 }
 
 INSTANTIATE_TEST_SUITE_P(On, ServiceSearches,
-                         testing::Values(WantedEngine::kCpu, WantedEngine::kCuda),
+                         testing::Combine(testing::Values(WantedEngine::kCpu, WantedEngine::kCuda),
+                                          testing::Values(2u, 24u)),
                          [](const auto& test) {
-                           return test.param == WantedEngine::kCpu ? "cpu" : "device";
+                           return std::string(std::get<0>(test.param) == WantedEngine::kCpu
+                                                  ? "cpu"
+                                                  : "device") +
+                                  "_" + std::to_string(std::get<1>(test.param));
                          });
 
 TEST_F(ServiceTables, threads_see_whole_versions) {
