@@ -76,8 +76,6 @@ Status caught(const Body& body) {
     return make_status(StatusCode::kUnavailable,
                        "Set gpujoin.engine to \"auto\" or \"cpu\" to use the CPU.", "%s",
                        error.reason);
-  } catch (const NotKept&) {
-    return make_status(StatusCode::kNotKept, nullptr, "the engine keeps no index of the rows");
   } catch (const cuda::MemoryExhausted& error) {
     return status_of(error);
   } catch (const MemoryLimitExceeded& error) {
@@ -303,7 +301,7 @@ std::unique_ptr<cuda::NearestJoin> open_nearest_share(
   std::shared_ptr<PreparedSide> right;  // stays while others go
   if (context.kept.keeps() && request.sides.has_pairs()) {
     shares.left_rows = slot_of_rows(request.left(), context);
-    if (!request.right().only_kept) shares.right_rows = slot_of_rows(request.right(), context);
+    shares.right_rows = slot_of_rows(request.right(), context);
     shares.kept = context.kept.find(cuda::key_of_nearest(request),
                                     [] { return std::make_shared<KeptJoin>(); });
     if (shares.kept) right = shares.kept->right->find(shares.kept.get());

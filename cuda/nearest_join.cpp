@@ -142,7 +142,6 @@ void NearestJoin::open_sides() {
     right_->hold(stream_);
     ++stats_.reused_sides;
   }
-  if (request_.right().only_kept && !right_) throw NotKept{};
   if (!request_.self_join()) left_ = make_side(request_.left(), shares_.left_rows);
   if (!right_) right_ = make_side(request_.right(), shares_.right_rows);
   if (request_.self_join()) left_ = right_;

@@ -38,8 +38,6 @@ template <class Body>
 Status guarded(const Body& body) {
   try {
     return body();
-  } catch (const NotKept&) {
-    return make_status(StatusCode::kNotKept, nullptr, "the engine keeps no index of the rows");
   } catch (const MemoryLimitExceeded& e) {
     return make_status(StatusCode::kMemoryLimit,
                        "Raise gpujoin.host_memory_limit or join fewer rows.",

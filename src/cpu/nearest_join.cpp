@@ -31,7 +31,6 @@ NearestJoin::NearestJoin(const JoinRequest& request, std::shared_ptr<MemoryBudge
       kept_(std::move(kept)),
       index_(choose_nearest_index(request)) {
   const bool is_prepared = kept_ && kept_->right->find(kept_.get());
-  if (request.right().only_kept && !is_prepared) throw NotKept{};
   if (is_prepared && request.left().rows == 1)
     run_at_once();
   else

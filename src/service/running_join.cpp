@@ -142,7 +142,7 @@ bool RunningJoin::fall_back(const Status& failure) {
   close();
   if (failure.code == StatusCode::kDeviceFailure) machine_.engines.note_failure();
   machine_.engines.turns().give_back(use_);
-  if (!may_fall_back_ || delivered_ || failure.code == StatusCode::kNotKept) return false;
+  if (!may_fall_back_ || delivered_) return false;
   fallback_ = failure;
   const std::lock_guard lock(watched_);
   engine_ = &machine_.engines.cpu();

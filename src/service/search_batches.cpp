@@ -35,10 +35,9 @@ Status collect(RunningJoin& join, const std::vector<SearchAnswer*>& answers) {
 /// Whether one join answers both, but for their left rows.
 bool are_alike(const JoinRequest& a, const JoinRequest& b) {
   const Dataset &p = a.left(), &q = b.left();
-  return a.right().key == b.right().key && a.right().only_kept == b.right().only_kept &&
-         p.dims == q.dims && p.scalar == q.scalar && a.metric() == b.metric() &&
-         a.eps() == b.eps() && a.neighbors() == b.neighbors() && a.knobs == b.knobs &&
-         a.resources.memory_limit == b.resources.memory_limit &&
+  return a.right().key == b.right().key && p.dims == q.dims && p.scalar == q.scalar &&
+         a.metric() == b.metric() && a.eps() == b.eps() && a.neighbors() == b.neighbors() &&
+         a.knobs == b.knobs && a.resources.memory_limit == b.resources.memory_limit &&
          a.resources.device_memory_limit == b.resources.device_memory_limit &&
          a.resources.devices == b.resources.devices;
 }

@@ -281,22 +281,6 @@ TEST_P(KeptSides, the_base_of_a_version_stays_beside_it) {
   EXPECT_LT(kept(1), bytes) << "version 1 is gone, too";
 }
 
-TEST_P(KeptSides, of_changed_rows_only_a_kept_index_is_used) {
-  const Points right = some_points(8, 500), one = some_points(7, 1);
-  JoinRequest search = make_request(one, &right, Metric::kL2, DBL_MAX).asking(Output::nearest(5));
-  Dataset rows = keyed(right, 1);
-  const auto code_of = [&](bool only_kept) {
-    rows.only_kept = only_kept;
-    set_sides(search, one.view(), rows);
-    return run_join(engine(), search).status.code;
-  };
-  EXPECT_EQ(code_of(true), StatusCode::kNotKept);
-  EXPECT_EQ(code_of(false), StatusCode::kEnd);
-  EXPECT_EQ(code_of(true), StatusCode::kEnd);
-  engine().forget(1);
-  EXPECT_EQ(code_of(true), StatusCode::kNotKept);
-}
-
 TEST_P(KeptSides, rows_without_a_key_are_not_kept) {
   const Points points = some_points(10, 500);
   const Oracle oracle(points, nullptr, Metric::kL2, 10);

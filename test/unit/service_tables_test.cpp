@@ -651,8 +651,6 @@ Status open(const JoinRequest* request, Join** join) {
   if (request->output() == Output::kNearest) {
     const Dataset &left = request->left(), &right = request->right();
     const std::lock_guard lock(mutex);
-    if (right.only_kept && copies.count(right.key.version) == 0)
-      return make_status(StatusCode::kNotKept, nullptr, "it was never copied");
     std::vector<double>& points = copies[right.key.version];
     if (points.empty() || right.key.identity == 0) points = copy_of(right);
     const double most = make_threshold(request->metric(), request->eps()).raw;

@@ -23,9 +23,6 @@ struct SideBytes {
   }
 };
 
-/// Thrown where only a side that is kept may be used, and none is.
-struct NotKept {};
-
 /// Each engine has its own. It holds what its memory is counted on.
 struct PreparedSide {
   virtual ~PreparedSide() = default;

@@ -46,10 +46,6 @@ struct Dataset {
   const Dataset* sample = nullptr;  ///< some rows, spread over all, in memory
 
   DatasetKey key = {};
-  /// For the right side of Output::kNearest: some rows have changed since this version. The join
-  /// uses the index that is kept of the version, and ends with kNotKept if there is none. It may
-  /// take a changed row for the old one or for the new one.
-  bool only_kept = false;
 
   const double* keys = nullptr;  ///< [rows][key_columns] of JoinRequest::keys; of data in memory
   std::uint32_t key_columns = 0;

@@ -13,7 +13,6 @@ enum class StatusCode : std::int32_t {
   kMemoryLimit,      ///< the request's memory limit is too small
   kOutOfMemory,      ///< the machine has no memory or no thread left
   kUnavailable,      ///< the engine cannot work on this machine
-  kNotKept,          ///< the engine keeps no index of this version (Dataset::only_kept)
   kDeviceFailure,    ///< the device failed; the hint tells whether the session can go on
   kCallerFailed,     ///< a function of the caller failed, such as a RowFile's; the caller knows why
   kInternal,         ///< a defect of gpujoin

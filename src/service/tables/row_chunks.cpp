@@ -1,7 +1,6 @@
 #include "service/tables/row_chunks.h"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -50,8 +49,6 @@ unsigned char* RowChunks::change(std::uint64_t number) {
   std::shared_ptr<unsigned char>& chunk = chunks_[number >> bits_];
   const bool is_of_region =
       first < first_rows_ && chunk.get() == first_->data() + first * row_bytes_;
-  // Other threads that shared the chunk have finished reading it.
-  if (!is_of_region && chunk.use_count() == 1) std::atomic_thread_fence(std::memory_order_acquire);
   if (is_of_region || chunk.use_count() > 1) {
     std::uint64_t rows = std::uint64_t{1} << bits_;
     if (is_of_region) rows = std::min(rows, first_rows_ - first);

@@ -2,6 +2,7 @@
 // changes a row.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -11,8 +12,8 @@
 
 namespace gpujoin::service {
 
-/// A copy has the same chunks; what is written then goes into copies of them. Members throw
-/// std::bad_alloc.
+/// A copy has the same chunks; what is written then goes into copies of them. Other threads release
+/// copies under a lock that the writer takes later. Members throw std::bad_alloc.
 class RowChunks {
  public:
   RowChunks() = default;
@@ -24,6 +25,10 @@ class RowChunks {
   std::uint64_t row_bytes() const { return row_bytes_; }
   /// Size of all chunks, shared or not.
   std::uint64_t bytes() const;
+  /// How much more two versions have together, at most, that differ in so many rows.
+  std::uint64_t bytes_of_changes(std::uint64_t rows) const {
+    return std::min<std::uint64_t>(rows, chunks_.size()) * (row_bytes_ << bits_);
+  }
   const unsigned char* row(std::uint64_t number) const {
     return chunks_[number >> bits_].get() + place_of(number);
   }

@@ -26,8 +26,7 @@ TableRows::TableRows(const TableRows& other)
       end_(other.end_),
       live_(other.live_),
       blocks_(other.blocks_),
-      changes_(other.changes_),
-      index_is_gone_(other.index_is_gone_.load()) {
+      changes_(other.changes_) {
   for (const auto array : kNames) {
     const std::uint64_t bytes = bytes_in(array);
     if (bytes == 0) continue;
@@ -44,8 +43,11 @@ std::uint64_t TableRows::bytes_in(Region RowNames::*array) const {
 }
 
 std::uint64_t TableRows::bytes() const {
+  const std::uint64_t base = changes_.base ? changes_.base->ids.size() * sizeof(std::int64_t) +
+                                                 points_.bytes_of_changes(changes_.changed.size())
+                                           : 0;
   return blocks_.size() * sizeof(Slots) + points_.bytes() + names_.ids.bytes() +
-         names_.scores.bytes();
+         names_.scores.bytes() + base;
 }
 
 Dataset TableRows::view(const DatasetKey& key) const {
@@ -156,28 +158,37 @@ void TableRows::adopt(TablePatch& patch, bool lasting) {
   names_ = std::move(static_cast<RowNames&>(patch.rows));
 }
 
-/// Remembers the row of a slot that has changed, or is about to.
-void TableRows::note_row(std::uint64_t slot, bool goes) {
-  if (slot >= changes_.slots || names_.ids.as<std::int64_t>()[slot] == kNoRow) return;
-  changes_.changed.insert(slot);
-  changes_.ids.insert(names_.ids.as<std::int64_t>()[slot]);
-  if (!goes) return;
-  const unsigned char* const row = points_.row(slot);
-  changes_.before.insert(changes_.before.end(), row, row + points_.row_bytes());
+void TableRows::begin_changes(std::uint64_t version) {
+  const auto* const ids = names_.ids.as<std::int64_t>();
+  changes_ = {};
+  changes_.base = std::make_shared<const TableBase>(TableBase{version, points_, {ids, ids + end_}});
+}
+
+Dataset TableRows::base_view(const DatasetKey& key) const {
+  const TableBase& base = *changes_.base;
+  Dataset data = {nullptr, base.ids.data(), base.ids.size(), dims_, scalar_};
+  base.points.place(&data);
+  data.key = key;
+  return data;
+}
+
+/// Called before a slot gets another row, or none.
+void TableRows::note_change(std::uint64_t slot) {
+  if (!changes_.base || slot >= changes_.base->ids.size()) return;
+  if (changes_.changed.insert(slot).second) changes_.ids.insert(changes_.base->ids[slot]);
 }
 
 bool TableRows::has_many_changes() const {
   constexpr std::uint64_t kMostNumbers = 1 << 23;  // a few milliseconds of one core
-  if (changes_.version == 0 || index_is_gone_) return true;
-  const std::uint64_t row_bytes = std::max<std::uint64_t>(points_.row_bytes(), 1);
-  const std::uint64_t rows =
-      changes_.changed.size() + changes_.before.size() / row_bytes + end_ - changes_.slots;
-  return rows > changes_.slots / 4 || rows * dims_ > kMostNumbers;
+  if (!changes_.base) return true;
+  const std::uint64_t slots = changes_.base->ids.size();
+  const std::uint64_t rows = changes_.changed.size() + end_ - slots;
+  return rows > slots / 4 || rows * dims_ > kMostNumbers;
 }
 
 void TableRows::clear(std::uint64_t first, std::uint64_t count) {
   for (std::uint64_t slot = first; slot < first + count; ++slot) {
-    note_row(slot, true);
+    note_change(slot);
     unsigned char* const point = points_.change(slot);
     if (scalar_ == ScalarType::kFloat32)
       std::fill_n(reinterpret_cast<float*>(point), dims_, std::numeric_limits<float>::quiet_NaN());
@@ -191,13 +202,12 @@ void TableRows::clear(std::uint64_t first, std::uint64_t count) {
 /// Puts a point into the slot, and what is at `row` in its names, which may be these.
 void TableRows::set_row(std::uint64_t slot, const unsigned char* point, const RowNames& names,
                         std::uint64_t row) {
-  note_row(slot, true);
+  note_change(slot);
   std::memcpy(points_.change(slot), point, points_.row_bytes());
   for (const auto array : kNames)
     if (const std::uint64_t bytes = bytes_in(array); bytes > 0)
       std::memcpy((names_.*array).data() + slot * bytes, (names.*array).data() + row * bytes,
                   bytes);
-  note_row(slot, false);
 }
 
 /// Makes room for `slots` slots, and copies names that lie in memory of a client.

@@ -2,7 +2,6 @@
 // row have NaN for coordinates, so that they match nothing, and the score of a row that was there.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <unordered_set>
@@ -18,18 +17,22 @@ namespace gpujoin::service {
 /// The id of a slot without a row; rows have ctids.
 inline constexpr std::int64_t kNoRow = 0;
 
-/// How rows differ from an earlier version, which engines may have indexed: some of its slots have
-/// changed, and there are slots after its last one.
-struct TableChanges {
-  std::uint64_t version = 0;                  ///< the earlier version; 0: unknown
-  std::uint64_t slots = 0;                    ///< slots of that version
-  std::unordered_set<std::uint64_t> changed;  ///< slots that have changed
-  std::unordered_set<std::int64_t> ids;       ///< ids of old and new rows in changed slots
-  std::vector<unsigned char> before;          ///< coordinates of the old rows
+/// The rows of a version as they were, for engines that have indexed them. Its chunks are shared
+/// with later versions.
+struct TableBase {
+  std::uint64_t version;
+  RowChunks points;
+  std::vector<std::int64_t> ids;  ///< by slot
+};
 
-  /// Whether a row that an engine returns may be a changed slot. Engines name rows by ids that they
-  /// have copied, or by the current ones.
-  bool may_be_changed(std::int64_t id) const { return id == kNoRow || ids.contains(id); }
+/// How rows differ from an earlier version: some of its slots have changed, and there are slots
+/// after its last one.
+struct TableChanges {
+  std::shared_ptr<const TableBase> base;      ///< the earlier version; null: unknown
+  std::unordered_set<std::uint64_t> changed;  ///< slots
+  std::unordered_set<std::int64_t> ids;       ///< of rows that the earlier version had there
+
+  std::uint64_t version() const { return base ? base->version : 0; }
 };
 
 /// Members throw Failure and std::bad_alloc.
@@ -53,12 +56,10 @@ class TableRows {
   /// Whether looking at what has changed is no longer worth it.
   bool has_many_changes() const;
   /// Nothing has changed since this version.
-  void begin_changes(std::uint64_t version) {
-    changes_ = {version, end_, {}, {}, {}};
-    index_is_gone_ = false;
-  }
-  /// Engines keep nothing of the version that changes are counted from. From any thread.
-  void note_lost_index() const { index_is_gone_ = true; }
+  void begin_changes(std::uint64_t version);
+  void forget_changes() { changes_ = {}; }
+  /// The rows of the earlier version, where it is known.
+  Dataset base_view(const DatasetKey& key) const;
 
   /// Whether the patch leaves out blocks that are not here. `lasting`: here and below, only what
   /// lasts of the patch is regarded, and all that is beyond these blocks.
@@ -94,7 +95,7 @@ class TableRows {
   void take_form_of(const ClientRows& rows);
   void start_anew(const ClientRows& rows);
   void clear(std::uint64_t first, std::uint64_t count);
-  void note_row(std::uint64_t slot, bool goes);
+  void note_change(std::uint64_t slot);
   void set_row(std::uint64_t slot, const unsigned char* point, const RowNames& names,
                std::uint64_t row);
   void put(const TablePatch& patch, const TablePatch::Block& block);
@@ -109,7 +110,6 @@ class TableRows {
   std::uint64_t live_ = 0;  ///< rows
   std::vector<Slots> blocks_;
   TableChanges changes_;
-  mutable std::atomic<bool> index_is_gone_{false};
 };
 
 }  // namespace gpujoin::service

@@ -53,16 +53,14 @@ void TableHold::swap(TableHold& other) noexcept {
 }
 
 Dataset TableHold::indexed_rows() const {
-  const std::uint64_t version = changes().version;
+  const std::uint64_t version = changes().version();
   if (version_ == nullptr || version == 0) return rows();
-  Dataset data = table_rows().view({version_->key().identity, version, version});
-  data.rows = changes().slots;
-  data.only_kept = !changes().changed.empty();
-  return data;
+  return table_rows().base_view({version_->key().identity, version, version});
 }
 
 TableHold::~TableHold() {
   if (store_ == nullptr) return;
+  own_.reset();  // before the lock, so that who takes it may write chunks that these rows shared
   const std::lock_guard lock(store_->mutex_);
   store_->detach(*this);
 }
@@ -190,7 +188,7 @@ void TableStore::patch(TableHold& hold, TablePatch& patch, bool packed) {
   hold.own_ = std::make_unique<TableRows>(held);
   hold.own_->apply(patch, false);
   if (packed && hold.own_->holes() > 0) hold.own_->pack();
-  if (hold.own_->has_many_changes()) hold.own_->begin_changes(0);
+  if (hold.own_->has_many_changes()) hold.own_->forget_changes();
 }
 
 /// Makes the next version and holds it. Others find it, unless the table was dropped or changed
@@ -208,7 +206,7 @@ void TableStore::publish(TableHold& hold, const TablePatch& patch, std::shared_p
   if (changes) {
     key.version = number;
     if (rows->has_many_changes()) rows->begin_changes(number);
-    key.base = rows->changes().version;
+    key.base = rows->changes().version();
   }
   auto next =
       std::make_shared<const TableVersion>(number, hold.version(), patch, std::move(rows), key);

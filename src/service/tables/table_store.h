@@ -36,11 +36,9 @@ class TableHold {
   const TableVersion* version() const { return version_.get(); }
   /// The rows for a join, once they were patched.
   Dataset rows() const { return own_ != nullptr ? own_->view({}) : version_->rows()->view(key_); }
-  /// Those of the version that the rows have changed since, in its slots: what has changed there is
-  /// others. A dataset without a key: there is no such version.
+  /// The rows of the version that changes() are counted from; rows(), if that is unknown.
   Dataset indexed_rows() const;
   const TableChanges& changes() const { return table_rows().changes(); }
-  void note_lost_index() const { table_rows().note_lost_index(); }
   /// With slots that have no rows.
   Dataset all_rows() const { return table_rows().view({}); }
   std::uint64_t live_rows() const {
