@@ -25,7 +25,7 @@ class RowChunks {
   std::uint64_t row_bytes() const { return row_bytes_; }
   /// Size of all chunks, shared or not.
   std::uint64_t bytes() const;
-  /// How much more two versions have together, at most, that differ in so many rows.
+  /// Size of the chunks that two versions do not share if `rows` rows differ, at most.
   std::uint64_t bytes_of_changes(std::uint64_t rows) const {
     return std::min<std::uint64_t>(rows, chunks_.size()) * (row_bytes_ << bits_);
   }

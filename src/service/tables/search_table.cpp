@@ -8,8 +8,8 @@
 namespace gpujoin::service {
 namespace {
 
-/// Rows that are asked for besides, for those that have changed; and how many times more where
-/// these were too few.
+/// An engine is asked for some more rows than are wanted, because some of them may have changed;
+/// then for more, if too few were left.
 constexpr std::uint64_t kFirstSpare = 16, kMoreSpare = 8;
 
 bool comes_before(const FoundRow& a, const FoundRow& b) {

@@ -15,6 +15,7 @@ constexpr const char* kName = "gpujoin table";
 constexpr Region RowNames::*kNames[] = {&RowNames::ids, &RowNames::scores};
 
 constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
+constexpr std::int64_t kNoRow = 0;  ///< the id of an empty slot; those of rows are ctids
 
 }  // namespace
 

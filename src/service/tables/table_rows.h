@@ -14,11 +14,7 @@
 
 namespace gpujoin::service {
 
-/// The id of a slot without a row; rows have ctids.
-inline constexpr std::int64_t kNoRow = 0;
-
-/// The rows of a version as they were, for engines that have indexed them. Its chunks are shared
-/// with later versions.
+/// The rows of the version that engines have indexed. Later versions share its chunks.
 struct TableBase {
   std::uint64_t version;
   RowChunks points;
@@ -53,9 +49,9 @@ class TableRows {
   Dataset view(const DatasetKey& key) const;
 
   const TableChanges& changes() const { return changes_; }
-  /// Whether looking at what has changed is no longer worth it.
+  /// Whether so much has changed that a new index is worth it.
   bool has_many_changes() const;
-  /// Nothing has changed since this version.
+  /// Counts changes from now on; these rows are those of `version`.
   void begin_changes(std::uint64_t version);
   void forget_changes() { changes_ = {}; }
   /// The rows of the earlier version, where it is known.

@@ -60,7 +60,8 @@ Dataset TableHold::indexed_rows() const {
 
 TableHold::~TableHold() {
   if (store_ == nullptr) return;
-  own_.reset();  // before the lock, so that who takes it may write chunks that these rows shared
+  own_.reset();  // before the lock: a later owner of the lock may write chunks that these rows
+                 // shared
   const std::lock_guard lock(store_->mutex_);
   store_->detach(*this);
 }
