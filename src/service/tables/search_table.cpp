@@ -69,8 +69,7 @@ Status search_table(SearchBatches& searches, const JoinRequest& request, const T
   const Dataset rows = table.all_rows();
   JoinRequest asked = request;
   asked.sides = request.sides.with_rows(request.left(), table.indexed_rows());
-  if (!changes.base || (changes.changed.empty() && changes.base->ids.size() == rows.rows))
-    return searches.find(asked, engine, interrupt, answer);
+  if (!changes.base) return searches.find(asked, engine, interrupt, answer);
   const std::uint64_t count = request.neighbors(), most_spare = changes.changed.size();
   std::vector<FoundRow>& found = answer->rows;
   for (std::uint64_t spare = kFirstSpare;; spare *= kMoreSpare) {

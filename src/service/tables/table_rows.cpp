@@ -159,10 +159,11 @@ void TableRows::adopt(TablePatch& patch, bool lasting) {
   names_ = std::move(static_cast<RowNames&>(patch.rows));
 }
 
-void TableRows::begin_changes(std::uint64_t version) {
+/// Called before the first change.
+void TableRows::keep_base() {
+  if (changes_.version == 0 || changes_.base) return;
   const auto* const ids = names_.ids.as<std::int64_t>();
-  changes_ = {};
-  changes_.base = std::make_shared<const TableBase>(TableBase{version, points_, {ids, ids + end_}});
+  changes_.base = std::make_shared<const TableBase>(TableBase{points_, {ids, ids + end_}});
 }
 
 Dataset TableRows::base_view(const DatasetKey& key) const {
@@ -181,7 +182,8 @@ void TableRows::note_change(std::uint64_t slot) {
 
 bool TableRows::has_many_changes() const {
   constexpr std::uint64_t kMostNumbers = 1 << 23;  // a few milliseconds of one core
-  if (!changes_.base) return true;
+  if (changes_.version == 0) return true;
+  if (!changes_.base) return false;
   const std::uint64_t slots = changes_.base->ids.size();
   const std::uint64_t rows = changes_.changed.size() + end_ - slots;
   return rows > slots / 4 || rows * dims_ > kMostNumbers;
@@ -281,6 +283,7 @@ void TableRows::apply(TablePatch& patch, bool lasting) {
   for (const auto* const block : changed)
     if (block->block >= blocks_.size() || block->proof.rows > blocks_[block->block].count)
       more_slots += block->proof.rows;
+  keep_base();
   reserve(end_ + more_slots);
   for (std::uint64_t block = patch.table_blocks; block < blocks_.size(); ++block) {
     clear(blocks_[block].first, blocks_[block].count);

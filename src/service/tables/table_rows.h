@@ -14,9 +14,8 @@
 
 namespace gpujoin::service {
 
-/// The rows of the version that engines have indexed. Later versions share its chunks.
+/// The rows of a version that engines have indexed. Later versions share its chunks.
 struct TableBase {
-  std::uint64_t version;
   RowChunks points;
   std::vector<std::int64_t> ids;  ///< by slot
 };
@@ -24,11 +23,10 @@ struct TableBase {
 /// How rows differ from an earlier version: some of its slots have changed, and there are slots
 /// after its last one.
 struct TableChanges {
-  std::shared_ptr<const TableBase> base;      ///< the earlier version; null: unknown
+  std::uint64_t version = 0;                  ///< the earlier version; 0: unknown
+  std::shared_ptr<const TableBase> base;      ///< its rows; null: nothing has changed
   std::unordered_set<std::uint64_t> changed;  ///< slots
   std::unordered_set<std::int64_t> ids;       ///< of rows that the earlier version had there
-
-  std::uint64_t version() const { return base ? base->version : 0; }
 };
 
 /// Members throw Failure and std::bad_alloc.
@@ -52,9 +50,12 @@ class TableRows {
   /// Whether so much has changed that a new index is worth it.
   bool has_many_changes() const;
   /// Counts changes from now on; these rows are those of `version`.
-  void begin_changes(std::uint64_t version);
+  void begin_changes(std::uint64_t version) {
+    changes_ = {};
+    changes_.version = version;
+  }
   void forget_changes() { changes_ = {}; }
-  /// The rows of the earlier version, where it is known.
+  /// The rows of the earlier version, if something has changed.
   Dataset base_view(const DatasetKey& key) const;
 
   /// Whether the patch leaves out blocks that are not here. `lasting`: here and below, only what
@@ -91,6 +92,7 @@ class TableRows {
   void take_form_of(const ClientRows& rows);
   void start_anew(const ClientRows& rows);
   void clear(std::uint64_t first, std::uint64_t count);
+  void keep_base();
   void note_change(std::uint64_t slot);
   void set_row(std::uint64_t slot, const unsigned char* point, const RowNames& names,
                std::uint64_t row);

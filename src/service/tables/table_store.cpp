@@ -53,8 +53,8 @@ void TableHold::swap(TableHold& other) noexcept {
 }
 
 Dataset TableHold::indexed_rows() const {
-  const std::uint64_t version = changes().version();
-  if (version_ == nullptr || version == 0) return rows();
+  const std::uint64_t version = changes().version;
+  if (version_ == nullptr || !changes().base) return rows();
   return table_rows().base_view({version_->key().identity, version, version});
 }
 
@@ -207,7 +207,7 @@ void TableStore::publish(TableHold& hold, const TablePatch& patch, std::shared_p
   if (changes) {
     key.version = number;
     if (rows->has_many_changes()) rows->begin_changes(number);
-    key.base = rows->changes().version();
+    key.base = rows->changes().version;
   }
   auto next =
       std::make_shared<const TableVersion>(number, hold.version(), patch, std::move(rows), key);
