@@ -1,6 +1,7 @@
 #include "cuda/nearest/neighbor_merger.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "core/tile_screen.h"
 
@@ -74,6 +75,14 @@ void NeighborMerger::share_and_launch(Merge merge, std::uint64_t candidates) {
     merge.parts = {part_counts_.data(), part_positions_.data(), part_raws_.data()};
   }
   launch_merge(merge, stream_);
+}
+
+void NeighborMerger::describe(std::uint64_t candidates, JoinStats* stats) const {
+  stats->strategy.index = IndexMethod::kTiles;
+  stats->strategy.screened = true;
+  stats->candidates += candidates;
+  std::snprintf(stats->strategy.reason, sizeof stats->strategy.reason, "%u columns",
+                question_.dims);
 }
 
 void NeighborMerger::find_thresholds(float* reject) const {

@@ -29,8 +29,13 @@ class NeighborMerger {
   /// Ends the slice.
   void finish() const { launch_finish(merge(), stream_); }
 
+  const RoundedPoints& left() const { return left_.rounded(); }
+  const RoundedPoints& right() const { return right_.rounded(); }
+  std::uint32_t padded_dims() const { return right_.rounding().padded_dims; }
   const NeighborSlice& slice() const { return slice_; }
   const SearchReport* report() const { return report_.data(); }
+  /// NeighborSearch::describe() of a search that has compared so many pairs.
+  void describe(std::uint64_t candidates, JoinStats* stats) const;
 
  private:
   Merge merge() const;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdio>
 
 #include "core/tile_screen.h"
 #include "cuda/device/kernel_helpers.cuh"
@@ -118,22 +117,19 @@ class RowSearch final : public NeighborSearch {
       : question_(question),
         multiprocessors_(multiprocessors),
         stream_(stream),
-        left_(left.rounded()),
-        right_(right.rounded()),
-        padded_dims_(right.rounding().padded_dims),
         merger_(question, left, right, budget, stream),
         reject_(budget, 1, stream),
         range_(budget, 2, stream),
-        candidates_(budget, std::size_t{right_.tiles} * kScreenTile, stream) {}
+        candidates_(budget, std::size_t{merger_.right().tiles} * kScreenTile, stream) {}
 
-  std::uint32_t points() const override { return left_.points; }
+  std::uint32_t points() const override { return left().points; }
   std::uint32_t most_slice_points() const override { return kScreenTile; }
 
   bool start(const NeighborSlice& slice) override {
     const std::uint32_t sampled = std::max(kSamplePoints, 2 * question_.k);
-    const std::uint32_t tiles = std::min(right_.tiles, (sampled + kScreenTile - 1) / kScreenTile);
-    merger_.start(slice, std::min(right_.points, tiles * kScreenTile));
-    if (tiles < right_.tiles) search_rest(tiles * kScreenTile);
+    const std::uint32_t tiles = std::min(right().tiles, (sampled + kScreenTile - 1) / kScreenTile);
+    merger_.start(slice, std::min(right().points, tiles * kScreenTile));
+    if (tiles < right().tiles) search_rest(tiles * kScreenTile);
     merger_.finish();
     return true;
   }
@@ -142,32 +138,28 @@ class RowSearch final : public NeighborSearch {
 
   const SearchReport* report() const override { return merger_.report(); }
 
-  void describe(JoinStats* stats) const override {
-    stats->strategy.index = IndexMethod::kTiles;
-    stats->strategy.screened = true;
-    stats->candidates += right_.points;
-    std::snprintf(stats->strategy.reason, sizeof stats->strategy.reason, "%u columns",
-                  question_.dims);
-  }
+  void describe(JoinStats* stats) const override { merger_.describe(right().points, stats); }
 
  private:
+  const RoundedPoints& left() const { return merger_.left(); }
+  const RoundedPoints& right() const { return merger_.right(); }
+
   /// The points before have been merged.
   void search_rest(std::uint32_t begin) {
     reject_all(reject_, stream_);
     merger_.find_thresholds(reject_.data());
     check(cudaMemsetAsync(range_.data(), 0, range_.bytes(), stream_), "clearing counts");
-    launch_row_screen({left_.values.data(), reject_.data(), right_.values.data(),
-                       right_.reject.data(), begin, right_.tiles * kScreenTile, padded_dims_,
-                       candidates_.data(), range_.data() + 1, question_.stop},
-                      multiprocessors_, stream_);
+    launch_row_screen(
+        {left().values.data(), reject_.data(), right().values.data(), right().reject.data(), begin,
+         right().tiles * kScreenTile, merger_.padded_dims(), candidates_.data(), range_.data() + 1,
+         question_.stop},
+        multiprocessors_, stream_);
     merger_.add(candidates_.data(), range_.data(), range_.data() + 1, kExpectedCandidates);
   }
 
   const NeighborQuestion question_;
   const int multiprocessors_;
   const cudaStream_t stream_;
-  const RoundedPoints &left_, &right_;
-  const std::uint32_t padded_dims_;
   NeighborMerger merger_;
   DeviceBuffer<float> reject_;
   DeviceBuffer<std::uint32_t> range_;  ///< of the candidates: where they begin, and end

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "core/tile_screen.h"
 #include "cuda/device/sort.h"
@@ -34,26 +33,23 @@ class ScreenedSearch final : public NeighborSearch {
         budget_(budget),
         multiprocessors_(multiprocessors),
         stream_(stream),
-        left_(left.rounded()),
-        right_(right.rounded()),
-        padded_dims_(right.rounding().padded_dims),
         merger_(question, left, right, budget, stream),
         found_(budget, 1, stream),
         host_found_(host, sizeof(unsigned long long)),
-        left_reject_(budget, std::size_t{left_.tiles} * kScreenTile, stream) {
+        left_reject_(budget, std::size_t{merger_.left().tiles} * kScreenTile, stream) {
     reject_all(left_reject_, stream);
     allocate_round(round_bytes);
   }
 
-  std::uint32_t points() const override { return left_.points; }
+  std::uint32_t points() const override { return left().points; }
   std::uint32_t most_slice_points() const override { return most_slice_points_; }
 
   bool start(const NeighborSlice& slice) override {
-    seen_ = std::min(right_.tiles,
+    seen_ = std::min(right().tiles,
                      tiles_of(std::max(2 * std::uint64_t{question_.k}, kFirstPairs / slice.count)));
     merger_.start(slice, points_before(seen_));
     candidates_ += std::uint64_t{slice.count} * points_before(seen_);
-    width_ = right_.tiles;
+    width_ = right().tiles;
     return start_round();
   }
 
@@ -67,31 +63,27 @@ class ScreenedSearch final : public NeighborSearch {
     if (found > 0) merge_candidates(found);
     candidates_ += std::uint64_t{slice().count} * (points_before(end_) - points_before(seen_));
     seen_ = end_;
-    if (width_ < right_.tiles) width_ *= 2;
+    if (width_ < right().tiles) width_ *= 2;
     return start_round();
   }
 
   const SearchReport* report() const override { return merger_.report(); }
 
-  void describe(JoinStats* stats) const override {
-    stats->strategy.index = IndexMethod::kTiles;
-    stats->strategy.screened = true;
-    stats->candidates += candidates_;
-    std::snprintf(stats->strategy.reason, sizeof stats->strategy.reason, "%u columns",
-                  question_.dims);
-  }
+  void describe(JoinStats* stats) const override { merger_.describe(candidates_, stats); }
 
  private:
   static std::uint32_t tiles_of(std::uint64_t points) {
     return static_cast<std::uint32_t>((points + kScreenTile - 1) / kScreenTile);
   }
 
+  const RoundedPoints& left() const { return merger_.left(); }
+  const RoundedPoints& right() const { return merger_.right(); }
   const NeighborSlice& slice() const { return merger_.slice(); }
 
   /// Right points of the first tiles.
   std::uint32_t points_before(std::uint32_t tiles) const {
     return static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(right_.points, std::uint64_t{tiles} * kScreenTile));
+        std::min<std::uint64_t>(right().points, std::uint64_t{tiles} * kScreenTile));
   }
 
   /// Candidates of a round: those of one right tile at least, and as many as should come.
@@ -99,7 +91,7 @@ class ScreenedSearch final : public NeighborSearch {
     constexpr std::uint64_t kCandidateBytes = 2 * sizeof(std::uint64_t);
     constexpr std::uint64_t kPointBytes = kScreenTile * kCandidateBytes + 8;
     const std::uint64_t tiles = std::clamp<std::uint64_t>(bytes / kPointBytes / kScreenTile, 1,
-                                                          std::min(kMostSliceTiles, left_.tiles));
+                                                          std::min(kMostSliceTiles, left().tiles));
     most_slice_points_ = static_cast<std::uint32_t>(tiles * kScreenTile);
     const std::uint64_t expected =
         std::max(std::uint64_t{most_slice_points_} * question_.k, kExpectedCandidates);
@@ -110,14 +102,14 @@ class ScreenedSearch final : public NeighborSearch {
     sorted_ = DeviceBuffer<std::uint64_t>(budget_, capacity, stream_);
     begins_ = DeviceBuffer<std::uint32_t>(budget_, most_slice_points_, stream_);
     ends_ = DeviceBuffer<std::uint32_t>(budget_, most_slice_points_, stream_);
-    const std::uint64_t pairs = std::uint64_t{tiles_of(most_slice_points_)} * right_.tiles;
+    const std::uint64_t pairs = std::uint64_t{tiles_of(most_slice_points_)} * right().tiles;
     tile_pairs_ = DeviceBuffer<uint2>(budget_, std::min(pairs, kMostTilePairs), stream_);
     tile_count_ = DeviceBuffer<unsigned>(budget_, 1, stream_);
   }
 
   /// True: there is no other, and the slice is finished.
   bool start_round() {
-    if (seen_ >= right_.tiles) {
+    if (seen_ >= right().tiles) {
       merger_.finish();
       return true;
     }
@@ -129,12 +121,12 @@ class ScreenedSearch final : public NeighborSearch {
     const std::uint64_t growth =
         std::max(kGrowth, kExpectedCandidates / (std::uint64_t{slice().count} * question_.k));
     const std::uint64_t width = std::min<std::uint64_t>({width_, most, seen_ * growth});
-    end_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(right_.tiles, seen_ + width));
+    end_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(right().tiles, seen_ + width));
     const TileList tiles{tile_pairs_.data(), tile_count_.data()};
     check(cudaMemsetAsync(found_.data(), 0, found_.bytes(), stream_), "clearing counts");
-    const ScreenView view{{left_.values.data(), left_reject_.data(), nullptr},
-                          {right_.values.data(), right_.reject.data(), nullptr},
-                          padded_dims_,
+    const ScreenView view{{left().values.data(), left_reject_.data(), nullptr},
+                          {right().values.data(), right().reject.data(), nullptr},
+                          merger_.padded_dims(),
                           question_.without_itself ? Half::kButItself : Half::kNo,
                           question_.stop};
     launch_neighbor_screen(view, {first_row, end_row, seen_, end_}, tiles,
@@ -146,7 +138,7 @@ class ScreenedSearch final : public NeighborSearch {
 
   void merge_candidates(std::uint64_t found) {
     int bits = 1;
-    while (bits < 32 && left_.points >> bits != 0) ++bits;
+    while (bits < 32 && left().points >> bits != 0) ++bits;
     sort_keys(budget_, list_.data(), sorted_.data(), found, {0, bits}, stream_);
     for (const auto* places : {&begins_, &ends_})
       check(cudaMemsetAsync(places->data(), 0, places->bytes(), stream_), "ordering candidates");
@@ -158,8 +150,6 @@ class ScreenedSearch final : public NeighborSearch {
   MemoryBudget& budget_;
   const int multiprocessors_;
   const cudaStream_t stream_;
-  const RoundedPoints &left_, &right_;
-  const std::uint32_t padded_dims_;
   NeighborMerger merger_;
   DeviceBuffer<unsigned long long> found_;
   PinnedBlock host_found_;

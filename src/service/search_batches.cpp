@@ -114,7 +114,7 @@ void SearchBatches::call_next(Group& group) {
   }
 }
 
-/// Answers the waiting searches, of which the leader is the first. If that fails, or the leader's
+/// Answers the waiting searches; the first of them is the leader. If that fails, or the leader's
 /// client has gone, the others wait again, and the next one leads.
 Status SearchBatches::lead(Group& group, Lock& lock, Interrupt& interrupt) {
   using State = Search::State;

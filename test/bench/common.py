@@ -94,6 +94,11 @@ def load():
 
 # ---- PostgreSQL
 
+def times_of(output):
+    """The milliseconds that psql's \\timing printed."""
+    return [float(ms) for ms in re.findall(r'^Time: ([0-9.]+) ms', output, re.MULTILINE)]
+
+
 def psql_of(exports, **options):
     """psql(script, *arguments), which returns what the script prints, with these variables of the shell set. Options are
     subprocess's."""

@@ -5,14 +5,13 @@ many, and after an update; so on a machine with a GPU (test/device/run searches)
 SIZES='1000000x768 10000000x128' says how many rows, and numbers a row; SECONDS=5 how long pgbench runs."""
 import os
 import re
-import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 
-from common import THREADS, WITHOUT_NODE, number, output_of, processor, psql_of, revision, table, versions
-from search import OWN, assignments, measure
+from common import THREADS, WITHOUT_NODE, assignments, number, processor, psql_of, revision, table, times_of, versions
+from search import OWN, measure, pgbench
 
 SIZES = [tuple(map(int, size.split('x'))) for size in os.environ.get('SIZES', '1000000x768 10000000x128').split()]
 SECONDS = int(os.environ.get('SECONDS', 5))
@@ -42,14 +41,8 @@ def session(script, settings):
     return psql(f"LOAD 'gpujoin';\n{assignments(settings)}{script}")
 
 
-def times(output):
-    return [float(ms) for ms in re.findall(r'^Time: ([0-9.]+) ms', output, re.MULTILINE)]
-
-
 def queries_a_second(sessions, settings):
-    options = ' '.join(f'-c {key}={value}' for key, value in {'session_preload_libraries': 'gpujoin', **settings}.items())
-    said = subprocess.run(['pgbench', '-n', '-M', 'prepared', '-c', str(sessions), '-j', str(THREADS), '-T', str(SECONDS), '-f', '-'], input=SCRIPT, text=True, check=True,
-                          stdout=subprocess.PIPE, env={**os.environ, 'PGOPTIONS': f"{os.environ.get('PGOPTIONS', '')} {options}"}).stdout
+    said = pgbench(SCRIPT, settings, '-c', str(sessions), '-j', str(THREADS), '-T', str(SECONDS))
     return float(re.search(r'^tps = ([0-9.]+)', said, re.MULTILINE)[1])
 
 
@@ -65,16 +58,16 @@ def lines_of(rows, dims):
     make_vectors(rows, dims)
     print(f'{what}: made in {time.monotonic() - began:.0f} s', file=sys.stderr, flush=True)
     one = QUERY.format('(SELECT v FROM wanted WHERE id = {})')
-    first = times(session('\\timing on\n' + ''.join(one.format(i) + ' \\g /dev/null\n' for i in (1, 2, 3)), OWN))
+    first = times_of(session('\\timing on\n' + ''.join(one.format(i) + ' \\g /dev/null\n' for i in (1, 2, 3)), OWN))
     yield [f'{what}: the first three queries', ', '.join(number(ms) for ms in first), '']
     print(session(f'EXPLAIN (ANALYZE, COSTS OFF) {one.format(7)};', OWN), file=sys.stderr, flush=True)
-    yield [f'{what}: PostgreSQL without the node', number(min(times(session('\\timing on\n' + 2 * (one.format(5) + ' \\g /dev/null\n'), WITHOUT_NODE)))), '']
+    yield [f'{what}: PostgreSQL without the node', number(min(times_of(session('\\timing on\n' + 2 * (one.format(5) + ' \\g /dev/null\n'), WITHOUT_NODE)))), '']
     middle, most = measure(1, {'gpujoin': (SCRIPT, OWN)})['gpujoin']
     yield [what, number(middle), number(most)]
     for sessions in (8, SESSIONS):
         yield [f'{what}: {sessions} sessions, queries a second', f'{queries_a_second(sessions, OWN):,.0f}', '']
     update = f'UPDATE vectors SET v = v WHERE id % {rows // CHANGED} = 1;\n'
-    after = times(session(''.join(f'{update}\\timing on\n{one.format(i)} \\g /dev/null\n\\timing off\n' for i in range(1, TURNS + 1)), OWN))
+    after = times_of(session(''.join(f'{update}\\timing on\n{one.format(i)} \\g /dev/null\n\\timing off\n' for i in range(1, TURNS + 1)), OWN))
     yield [f'{what}: after the first update of {CHANGED:,} rows all over the table', number(after[0]), '']
     yield [f'{what}: after further updates of the same rows', number(median(after[1:])), number(max(after[1:]))]
     yield [f'{what}: 5 answers compared with PostgreSQL', 'the same' if same_answers(5) else 'NOT THE SAME', '']

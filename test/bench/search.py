@@ -1,10 +1,9 @@
 """The search part of make bench: one value against a table, by prepared statements of pgbench, with what else answers them."""
 import os
-import re
 import tempfile
 from statistics import median, quantiles
 
-from common import WITHOUT_NODE, assignments, cluster, has_postgis, number, output_of, ratio, say, table, versions
+from common import WITHOUT_NODE, assignments, cluster, has_postgis, number, output_of, ratio, say, table, times_of, versions
 
 SECONDS = 3
 OWN, SCAN = {'gpujoin.service': 'on', 'gpujoin.prefer_node': 'on'}, {**WITHOUT_NODE, 'enable_indexscan': 'off', 'enable_bitmapscan': 'off'}
@@ -37,14 +36,17 @@ def keep(psql, sql):
     psql(f"LOAD 'gpujoin';\nSET gpujoin.service = on;\nSET gpujoin.prefer_node = on;\n{sql} \\g /dev/null\n")
 
 
+def pgbench(script, settings, *options):
+    """What pgbench says of prepared statements of the script, in sessions with these settings."""
+    given = ' '.join(f'-c {key}={value}' for key, value in {'session_preload_libraries': 'gpujoin', **settings}.items())
+    return output_of('pgbench', '-n', '-M', 'prepared', *options, '-f', '-', input=script,
+                     env={**os.environ, 'PGOPTIONS': f"{os.environ.get('PGOPTIONS', '')} {given}"})
+
+
 def latencies(script, settings):
     """Milliseconds of each transaction."""
-    options = ' '.join(f'-c {key}={value}' for key, value in {'session_preload_libraries': 'gpujoin', **settings}.items())
     with tempfile.TemporaryDirectory() as folder:
-        with open(f'{folder}/script', 'w') as file:
-            file.write(script)
-        output_of('pgbench', '-n', '-M', 'prepared', '-T', str(SECONDS), '-f', f'{folder}/script', '-l', '--log-prefix', f'{folder}/log',
-                  env={**os.environ, 'PGOPTIONS': f"{os.environ.get('PGOPTIONS', '')} {options}"})
+        pgbench(script, settings, '-T', str(SECONDS), '-l', '--log-prefix', f'{folder}/log')
         names = [name for name in os.listdir(folder) if name.startswith('log')]
         return [int(line.split()[2]) / 1e3 for name in names for line in open(f'{folder}/{name}')]
 
@@ -87,7 +89,7 @@ def vector_rows(psql, rounds, scale):
     lines = rows_of(f'10 nearest of {rows:,} vectors, {dims}-D', rounds, {'gpujoin': (script, OWN), 'pgvector, sequential scan': (script, SCAN)})
     say('An HNSW index')
     seconds = psql('\\timing on\nCREATE INDEX ON vectors USING hnsw (v vector_l2_ops);\n')
-    seconds = float(re.search(r'Time: ([0-9.]+) ms', seconds)[1]) / 1e3
+    seconds = times_of(seconds)[0] / 1e3
     share = recall(psql, sql, 100)
     found = rows_of('the same', rounds, {'gpujoin': (script, OWN), f'pgvector HNSW, recall {share:.3f}, built in {seconds:.0f} s': (script, WITHOUT_NODE)})
     return lines + found[1:]
@@ -96,7 +98,7 @@ def vector_rows(psql, rounds, scale):
 def statement_ms(psql, rounds, statement, settings):
     """The median of a whole statement, rolled back."""
     output = psql(f"LOAD 'gpujoin';\n{assignments(settings)}" + f'BEGIN;\n\\timing on\n{statement};\n\\timing off\nROLLBACK;\n' * (rounds + 1))
-    return median([float(ms) for ms in re.findall(r'Time: ([0-9.]+) ms', output)][1:])
+    return median(times_of(output)[1:])
 
 
 def statement_row(psql, rounds, what, searched, other):

@@ -11,7 +11,7 @@ import sys
 import time
 from statistics import median
 
-from common import cluster, output_of, ratio, say, table, versions
+from common import cluster, output_of, ratio, say, table, times_of, versions
 
 ROWS = int(os.environ.get('ROWS', 2000000))
 EPS = os.environ.get('EPS') or f'{0.002 * math.sqrt(2000000 / ROWS):.3g}'
@@ -46,11 +46,6 @@ def run(script, mode='auto'):
     return end(start(script, mode))
 
 
-def timed(output):
-    """The milliseconds that \\timing printed."""
-    return [float(ms) for ms in re.findall(r'^Time: ([0-9.]+) ms', output, re.MULTILINE)]
-
-
 def answers(output):
     return {line for line in output.split('\n') if re.fullmatch(r'[0-9]+', line)}
 
@@ -82,7 +77,7 @@ def fresh(results, query, mode):
     for _ in range(ROUNDS):
         output = run(f'\\timing on\n{query};\n', mode)
         results.check(query, output)
-        times += timed(output)
+        times += times_of(output)
     return median(times[1:])
 
 
@@ -91,7 +86,7 @@ def same(results, query, mode, settings='', between=''):
     turn = f'{between}{query};\n'
     output = run(f"LOAD 'gpujoin';\n{settings}\\timing on\n" + turn * ROUNDS, mode)
     results.check(query, output)
-    times = timed(output)
+    times = times_of(output)
     return median(times[1:] if not between else times[3::2])
 
 

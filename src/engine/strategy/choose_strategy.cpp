@@ -153,7 +153,7 @@ double estimate_core_ms(const JoinRequest& request, double enough_ms) {
   const auto left_rows = static_cast<double>(request.left().rows);
   const auto right_rows = static_cast<double>(request.right().rows);
   if (!check_request(request).ok() || left_rows == 0 || right_rows == 0) return 0;
-  // An index of rows that are kept is there when one row is looked for, or stays.
+  // A search for one row uses the index that is kept, or builds it for the searches that follow.
   const bool is_indexed = left_rows == 1 && request.right().key.identity != 0;
   const double index_ms =
       kCoreIndexNs / 1e6 * (left_rows + (request.self_join() || is_indexed ? 0 : right_rows));

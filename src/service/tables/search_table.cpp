@@ -18,8 +18,8 @@ bool comes_before(const FoundRow& a, const FoundRow& b) {
 
 /// The rows in changed and new slots that lie within the request's eps of its left row, in order.
 template <Metric M, class T>
-std::vector<FoundRow> find_changed(const JoinRequest& request, const Dataset& rows,
-                                   const TableChanges& changes) {
+std::vector<FoundRow> find_changed(const JoinRequest& request, const TableChanges& changes) {
+  const Dataset& rows = request.right();
   constexpr std::size_t kAtOnce = 4;  // sums of several rows do not wait for each other
   std::vector<std::uint64_t> slots(changes.changed.begin(), changes.changed.end());
   for (std::uint64_t slot = changes.base->ids.size(); slot < rows.rows; ++slot)
@@ -47,17 +47,16 @@ std::vector<FoundRow> find_changed(const JoinRequest& request, const Dataset& ro
 }
 
 template <class T>
-std::vector<FoundRow> find_changed(const JoinRequest& request, const Dataset& rows,
-                                   const TableChanges& changes) {
+std::vector<FoundRow> find_changed(const JoinRequest& request, const TableChanges& changes) {
   switch (request.metric()) {
     case Metric::kL1:
-      return find_changed<Metric::kL1, T>(request, rows, changes);
+      return find_changed<Metric::kL1, T>(request, changes);
     case Metric::kLInf:
-      return find_changed<Metric::kLInf, T>(request, rows, changes);
+      return find_changed<Metric::kLInf, T>(request, changes);
     case Metric::kCosine:
-      return find_changed<Metric::kCosine, T>(request, rows, changes);
+      return find_changed<Metric::kCosine, T>(request, changes);
     default:
-      return find_changed<Metric::kL2, T>(request, rows, changes);
+      return find_changed<Metric::kL2, T>(request, changes);
   }
 }
 
@@ -66,10 +65,9 @@ std::vector<FoundRow> find_changed(const JoinRequest& request, const Dataset& ro
 Status search_table(SearchBatches& searches, const JoinRequest& request, const TableHold& table,
                     WantedEngine engine, Interrupt& interrupt, SearchAnswer* answer) {
   const TableChanges& changes = table.changes();
-  const Dataset rows = table.all_rows();
+  if (!changes.base) return searches.find(request, engine, interrupt, answer);
   JoinRequest asked = request;
   asked.sides = request.sides.with_rows(request.left(), table.indexed_rows());
-  if (!changes.base) return searches.find(asked, engine, interrupt, answer);
   const std::uint64_t count = request.neighbors(), most_spare = changes.changed.size();
   std::vector<FoundRow>& found = answer->rows;
   for (std::uint64_t spare = kFirstSpare;; spare *= kMoreSpare) {
@@ -81,9 +79,9 @@ Status search_table(SearchBatches& searches, const JoinRequest& request, const T
     std::erase_if(found, [&](const FoundRow& row) { return changes.ids.contains(row.id); });
     if (are_all || found.size() >= count || spare >= most_spare) break;
   }
-  const std::vector<FoundRow> changed = rows.scalar == ScalarType::kFloat32
-                                            ? find_changed<float>(request, rows, changes)
-                                            : find_changed<double>(request, rows, changes);
+  const std::vector<FoundRow> changed = request.right().scalar == ScalarType::kFloat32
+                                            ? find_changed<float>(request, changes)
+                                            : find_changed<double>(request, changes);
   const auto unchanged = static_cast<std::ptrdiff_t>(found.size());
   found.insert(found.end(), changed.begin(), changed.end());
   std::inplace_merge(found.begin(), found.begin() + unchanged, found.end(), comes_before);

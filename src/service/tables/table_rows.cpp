@@ -36,7 +36,7 @@ TableRows::TableRows(const TableRows& other)
   }
 }
 
-/// What a row takes in an array; 0: there is no such array.
+/// Returns the bytes of a row in an array of names, or 0 if the rows have no such names.
 std::uint64_t TableRows::bytes_in(Region RowNames::*array) const {
   if (dims_ == 0) return 0;
   if (array == &RowNames::ids) return sizeof(std::int64_t);
@@ -110,7 +110,7 @@ std::vector<std::uint32_t> TableRows::places_of(const TablePatch& patch,
   return places;
 }
 
-/// In whichever order.
+/// The order of the rows does not matter.
 bool TableRows::has_same_rows(const TablePatch& patch, const TablePatch::Block& block) const {
   if (block.block >= blocks_.size()) return block.proof.rows == 0;
   const Slots& slots = blocks_[block.block];

@@ -63,8 +63,8 @@ class TableRows {
   bool lacks_blocks(const TablePatch& patch) const;
   /// Whether the rows, or the number of blocks, would be others.
   bool is_changed_by(const TablePatch& patch, bool lasting) const;
-  /// Changes the rows. May take the memory of the patch's rows where no others are left. What
-  /// throws leaves rows of which nobody knows what they are.
+  /// Changes the rows. May take the memory of the patch's rows if no others are left. After an
+  /// exception the rows are in an unknown state.
   void apply(TablePatch& patch, bool lasting);
   /// Leaves no slot without a row. Slots are others afterwards.
   void pack();

@@ -53,8 +53,8 @@ void TableHold::swap(TableHold& other) noexcept {
 }
 
 Dataset TableHold::indexed_rows() const {
+  if (!changes().base) return rows();
   const std::uint64_t version = changes().version;
-  if (version_ == nullptr || !changes().base) return rows();
   return table_rows().base_view({version_->key().identity, version, version});
 }
 

@@ -40,8 +40,6 @@ class TableHold {
   /// same.
   Dataset indexed_rows() const;
   const TableChanges& changes() const { return table_rows().changes(); }
-  /// With slots that have no rows.
-  Dataset all_rows() const { return table_rows().view({}); }
   std::uint64_t live_rows() const {
     return own_ != nullptr ? own_->live_rows() : version_->rows()->live_rows();
   }
