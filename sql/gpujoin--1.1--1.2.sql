@@ -30,3 +30,22 @@ CREATE OR REPLACE VIEW pg_stat_gpujoin AS SELECT d.datname, c.* FROM gpu_join_co
 COMMENT ON COLUMN pg_stat_gpujoin.missed_joins IS 'distances over more than 100 million pairs that queries were planned for without the node';
 COMMENT ON COLUMN pg_stat_gpujoin.searches IS 'searches of one table for the rows near one value';
 DROP FUNCTION gpu_join_counts_1_1();
+
+-- gpu_prewarm() for searches, and for good.
+
+DROP FUNCTION gpu_prewarm(regclass, float8, name, anycompatible, text, name, anycompatible);
+CREATE FUNCTION gpu_prewarm(
+    tbl regclass, eps float8 DEFAULT NULL, id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL,
+    metric text DEFAULT 'l2', score_column name DEFAULT NULL, box_columns anycompatible DEFAULT NULL, keep boolean DEFAULT false)
+    RETURNS bigint
+    AS 'MODULE_PATHNAME', 'gpujoin_prewarm' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION gpu_prewarm IS
+    'makes the gpujoin service keep and index the vectors of a table for searches, its vectors for joins of a radius, or its boxes; returns the number of rows';
+
+-- The arguments of calls with keep => true, which are made again whenever the service starts.
+
+CREATE TABLE gpu_prewarmed (
+    relation regclass NOT NULL, eps float8, id_column name, vector_columns text, metric text, score_column name, box_columns text);
+COMMENT ON TABLE gpu_prewarmed IS 'what gpu_prewarm(keep => true) brings back to the gpujoin service after a restart';
+GRANT SELECT ON gpu_prewarmed TO PUBLIC;
+SELECT pg_catalog.pg_extension_config_dump('gpu_prewarmed', '');

@@ -509,11 +509,20 @@ COMMENT ON VIEW gpu_resident IS 'tables of this database whose columns stay in t
 GRANT SELECT ON gpu_resident TO pg_monitor;
 
 CREATE FUNCTION gpu_prewarm(
-    tbl regclass, eps float8 DEFAULT 0, id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL,
-    metric text DEFAULT 'l2', score_column name DEFAULT NULL, box_columns anycompatible DEFAULT NULL) RETURNS bigint
+    tbl regclass, eps float8 DEFAULT NULL, id_column name DEFAULT NULL, vector_columns anycompatible DEFAULT NULL,
+    metric text DEFAULT 'l2', score_column name DEFAULT NULL, box_columns anycompatible DEFAULT NULL, keep boolean DEFAULT false)
+    RETURNS bigint
     AS 'MODULE_PATHNAME', 'gpujoin_prewarm' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION gpu_prewarm IS
-    'makes the gpujoin service keep the vectors of a table, with an index for a radius, or its boxes; returns the number of rows';
+    'makes the gpujoin service keep and index the vectors of a table for searches, its vectors for joins of a radius, or its boxes; returns the number of rows';
+
+-- The arguments of calls with keep => true, which are made again whenever the service starts.
+
+CREATE TABLE gpu_prewarmed (
+    relation regclass NOT NULL, eps float8, id_column name, vector_columns text, metric text, score_column name, box_columns text);
+COMMENT ON TABLE gpu_prewarmed IS 'what gpu_prewarm(keep => true) brings back to the gpujoin service after a restart';
+GRANT SELECT ON gpu_prewarmed TO PUBLIC;
+SELECT pg_catalog.pg_extension_config_dump('gpu_prewarmed', '');
 
 CREATE FUNCTION gpu_evict(tbl regclass) RETURNS bigint
     AS 'MODULE_PATHNAME', 'gpujoin_evict' LANGUAGE C VOLATILE PARALLEL RESTRICTED;

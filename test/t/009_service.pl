@@ -417,9 +417,9 @@ sub set_for_all {
   $session->value(<<~SQL) for qw(first second third);
     CREATE TABLE $_ (id int PRIMARY KEY, v float8[], g int);
     INSERT INTO $_ TABLE points;
-    SELECT gpu_prewarm('$_')
+    SELECT gpu_prewarm('$_', 0)
     SQL
-  $session->value("SELECT gpu_prewarm('first')");
+  $session->value("SELECT gpu_prewarm('first', 0)");
   my $stay = "SELECT coalesce(string_agg(relation::text, ' ' ORDER BY relation::text), 'none') FROM gpu_resident";
   is($session->value($stay), 'first second third', 'three tables stay');
   for ([ '6MB', 'first second third' ], [ '4MB', 'first third' ], [ '2MB', 'first' ], [ '0', 'none' ]) {
@@ -430,7 +430,7 @@ sub set_for_all {
   }
   is($session->value("$count; $where"), "$answer\nservice", 'where none may stay joins run there all the same');
   set_for_all('gpujoin.table_memory', "'4MB'");
-  ok(wait_until($Session::DEADLINE, sub { $session->query("SELECT gpu_prewarm('second'); $stay")->{rows} =~ /^second$/m }),
+  ok(wait_until($Session::DEADLINE, sub { $session->query("SELECT gpu_prewarm('second', 0); $stay")->{rows} =~ /^second$/m }),
     'with more memory tables stay again');
   is(join(' ', service_pids($node)), $service, 'all by the same program');
   is(scalar(supervisors()), 1, 'with one supervisor');

@@ -18,7 +18,6 @@
 #include "pg/executor/explain.h"
 #include "pg/executor/input_scan.h"
 #include "pg/reading/late_rows.h"
-#include "pg/reading/table_search.h"
 #include "pg/service/join_reports.h"
 #include "pg/settings.h"
 #include "pg/store/huge_array.h"
@@ -187,13 +186,9 @@ void open_search(SearchNode* node) {
 /// Asks for `count` neighbors. Returns false if the table cannot be searched any more.
 bool ask(SearchNode* node, std::uint64_t count) {
   node->near.asked = std::min(count, kMostNeighbors);
-  JoinRequest request(Sides::two({}, {}),
-                      PointsWithin{node->plan.test.by->metric, node->near.select},
-                      Output::nearest(node->near.asked));
-  request.resources = engine_resources(nullptr);
-  request.knobs = knob_settings();
   const Status status =
-      search_table(node->search, request, wanted_engine(), finish_points(&node->point));
+      find_neighbors(node->search, {node->plan.test.by->metric, node->near.select},
+                     node->near.asked, finish_points(&node->point));
   if (status.ok()) {
     ++node->report.searches;
     node->report.candidates = node->search->candidates;
@@ -592,6 +587,14 @@ CustomScan* make_search_scan(const SearchPlan& plan, const List* attributes,
   if (expressions.order != nullptr)
     scan->custom_exprs = lappend(scan->custom_exprs, expressions.order);
   return scan;
+}
+
+Status find_neighbors(TableSearch* search, const PointsWithin& within, std::uint64_t count,
+                      const Dataset& point) {
+  JoinRequest request(Sides::two({}, {}), within, Output::nearest(count));
+  request.resources = engine_resources(nullptr);
+  request.knobs = knob_settings();
+  return search_table(search, request, wanted_engine(), point);
 }
 
 void install_search_node() { RegisterCustomScanMethods(&kScanMethods); }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "pg/compat.h"
+#include "pg/reading/table_search.h"
 #include "pg/types/similarity_test.h"
 
 extern "C" {
@@ -41,6 +42,11 @@ struct SearchExpressions {
 /// that are coordinates. The caller sets scanrelid, target list, quals and flags.
 CustomScan* make_search_scan(const SearchPlan& plan, const List* attributes,
                              const SearchExpressions& expressions);
+
+/// Finds the `count` rows of a table nearest to the point within a distance of the engine's. Sets
+/// search->found. On failure it keeps the result of the search before. Raises interrupts.
+Status find_neighbors(TableSearch* search, const PointsWithin& within, std::uint64_t count,
+                      const Dataset& point);
 
 void install_search_node();
 

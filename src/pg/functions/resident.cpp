@@ -1,9 +1,12 @@
 // gpu_resident and gpu_evict(): the tables whose rows stay in the service.
+#include "pg/functions/prewarmed.h"
 #include "pg/functions/service_lists.h"
 #include "pg/reading/resident_table.h"
 
 extern "C" {
+#include "access/xact.h"
 #include "catalog/objectaddress.h"
+#include "catalog/pg_inherits.h"
 #include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -40,12 +43,19 @@ std::uint64_t evict_unknown(Oid relation) {
   return tables;
 }
 
-std::uint64_t check_and_evict(Oid relation) {
+/// Returns how many tables the service had of a relation and those that inherit from it. They do
+/// not come back with a restart, unless the transaction may change nothing.
+std::uint64_t check_and_evict(Oid function, Oid relation) {
   const char* const name = get_rel_name(relation);
   if (name == nullptr) return evict_unknown(relation);
   if (!is_owner_of_table(relation, GetUserId()))
     aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(get_rel_relkind(relation)), name);
-  return evict(relation, false);
+  if (!XactReadOnly) forget_prewarmed(function, relation);
+  std::uint64_t tables = 0;
+  ListCell* cell;
+  List* const relations = find_all_inheritors(relation, AccessShareLock, nullptr);
+  foreach (cell, relations) tables += evict(lfirst_oid(cell), false);
+  return tables;
 }
 
 }  // namespace
@@ -66,6 +76,7 @@ PGDLLEXPORT Datum gpujoin_evict(PG_FUNCTION_ARGS) {
   if (PG_ARGISNULL(0))
     ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("tbl must not be NULL"),
                     errhint("SELECT gpu_evict(relation) FROM gpu_resident evicts all tables.")));
-  PG_RETURN_INT64(static_cast<std::int64_t>(gpujoin::check_and_evict(PG_GETARG_OID(0))));
+  PG_RETURN_INT64(static_cast<std::int64_t>(
+      gpujoin::check_and_evict(fcinfo->flinfo->fn_oid, PG_GETARG_OID(0))));
 }
 }

@@ -371,7 +371,10 @@ ColumnFinding find_value_columns(Relation relation, const SideArguments& side,
   return kFound;
 }
 
-SideColumns find_columns(const JoinArguments& arguments, const SideArguments& side) {
+/// As find_columns() does. `find_others` finds what is wanted beside the vector or box.
+template <class Find>
+SideColumns find_columns(const JoinArguments& arguments, const SideArguments& side,
+                         const Find& find_others) {
   // Whoever may read nothing of it learns nothing more about it, and locks nothing.
   if (is_readable_kind(get_rel_relkind(side.relation)) && !may_select_some(side.relation))
     raise_no_privilege(side.relation);
@@ -379,14 +382,25 @@ SideColumns find_columns(const JoinArguments& arguments, const SideArguments& si
   if (relation == nullptr) raise_missing(side.relation, side.prefix);
   SideColumns columns;
   ColumnFinding finding = find_value_columns(relation, side, &columns);
-  if (finding.problem == ColumnProblem::kNone) finding = find_id(relation, side, &columns);
-  if (finding.problem == ColumnProblem::kNone) finding = find_score(relation, side, &columns);
-  if (finding.problem == ColumnProblem::kNone) finding = find_partition(relation, side, &columns);
+  if (finding.problem == ColumnProblem::kNone) finding = find_others(relation, &columns);
   if (finding.problem != ColumnProblem::kNone)
     raise_finding(relation, arguments, side, columns, finding);
   if (!may_select(columns)) raise_no_privilege(side.relation);
   relation_close(relation, NoLock);
   return columns;
+}
+
+SideColumns find_columns(const JoinArguments& arguments, const SideArguments& side) {
+  return find_columns(arguments, side, [&](Relation relation, SideColumns* columns) {
+    ColumnFinding finding = find_id(relation, side, columns);
+    if (finding.problem == ColumnProblem::kNone) finding = find_score(relation, side, columns);
+    if (finding.problem == ColumnProblem::kNone) finding = find_partition(relation, side, columns);
+    return finding;
+  });
+}
+
+SideColumns find_values(const JoinArguments& arguments, const SideArguments& side) {
+  return find_columns(arguments, side, [](Relation, SideColumns*) { return kFound; });
 }
 
 }  // namespace gpujoin

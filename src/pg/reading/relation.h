@@ -69,6 +69,9 @@ ColumnFinding find_value_columns(Relation relation, const SideArguments& side,
 /// AccessShareLock on the relation and keeps it until the end of the transaction.
 SideColumns find_columns(const JoinArguments& arguments, const SideArguments& side);
 
+/// Likewise the columns of the vector or box alone. The id is InvalidAttrNumber.
+SideColumns find_values(const JoinArguments& arguments, const SideArguments& side);
+
 /// Returns the user column of that name, which may be quoted as in SQL, or InvalidAttrNumber.
 AttrNumber find_attribute(Relation relation, const char* name);
 

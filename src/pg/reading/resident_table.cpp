@@ -44,7 +44,10 @@ const FormData_pg_attribute* column_of(Relation relation, AttrNumber attribute) 
 }  // namespace
 
 bool can_read_blocks(Relation relation, const SideColumns& columns) {
-  if (!has_readable_blocks(relation) || relation->rd_rel->relhassubclass) return false;
+  if (!has_readable_blocks(relation)) return false;
+  // A function that was given a table's name reads the rows of those that inherit from it, too.
+  if (relation->rd_rel->relhassubclass && columns.id != SelfItemPointerAttributeNumber)
+    return false;
   if (check_enable_rls(RelationGetRelid(relation), InvalidOid, true) == RLS_ENABLED) return false;
   bool can = true;
   for_each_column(columns, [&](AttrNumber attribute, Oid type) {

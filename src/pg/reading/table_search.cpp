@@ -32,13 +32,15 @@ void start_points(TableSearch* search, const SideColumns& columns, bool shares) 
 
 // ---- In the service
 
-/// Returns false if there is no service, or if it cannot keep the table.
-bool open_in_service(TableSearch* search, const SideColumns& columns) {
-  const bool waits = service_preference() == ServicePreference::kOn;
-  Status why;
+/// Returns false with the reason in *why if there is no service, or if it cannot keep the table.
+bool open_in_service(TableSearch* search, const SideColumns& columns, bool waits, Status* why) {
+  *why = make_status(StatusCode::kUnavailable, nullptr,
+                     service_preference() == ServicePreference::kOff
+                         ? "gpujoin.service is off"
+                         : "they are of a kind that cannot stay");
   if (service_preference() == ServicePreference::kOff || !IsUnderPostmaster ||
       (!take_connection(&search->connection) &&
-       !reach_service(&search->connection, waits ? kConnectMs : 0, &why)))
+       !reach_service(&search->connection, waits ? kConnectMs : 0, why)))
     return false;
   start_points(search, columns, true);
   search->is_waiting = true;
@@ -216,9 +218,8 @@ Status search_in_session(TableSearch* search, const JoinRequest& asked, const Da
   return {};
 }
 
-}  // namespace
-
-TableSearch* open_table_search(const SideColumns& columns) {
+/// Returns a search that ends with the current memory context.
+TableSearch* make_search() {
   TableSearch* const search = static_cast<TableSearch*>(palloc0(sizeof(TableSearch)));
   search->context = CurrentMemoryContext;
   search->connection = {};
@@ -226,9 +227,28 @@ TableSearch* open_table_search(const SideColumns& columns) {
   call_at_end(
       CurrentMemoryContext,
       [](void* ended) { close_table_search(static_cast<TableSearch*>(ended)); }, search);
-  if (open_in_service(search, columns) ||
+  return search;
+}
+
+}  // namespace
+
+TableSearch* open_table_search(const SideColumns& columns) {
+  TableSearch* const search = make_search();
+  const bool waits = service_preference() == ServicePreference::kOn;
+  Status why;
+  if (open_in_service(search, columns, waits, &why) ||
       (!search->kept.is_unfit && open_in_session(search, columns)))
     return search;
+  close_table_search(search);
+  return nullptr;
+}
+
+TableSearch* open_kept_search(const SideColumns& columns, Status* why) {
+  TableSearch* const search = make_search();
+  if (open_in_service(search, columns, true, why)) return search;
+  if (search->kept.is_unfit)
+    *why = make_status(StatusCode::kUnavailable, nullptr,
+                       "they do not fit in memory, or some have no distance from others");
   close_table_search(search);
   return nullptr;
 }

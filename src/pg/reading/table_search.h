@@ -36,6 +36,10 @@ struct TableSearch {
 /// Raises errors of reading, and interrupts.
 TableSearch* open_table_search(const SideColumns& columns);
 
+/// Likewise in the service alone, which is started and waited for if there is none. Returns null
+/// with the reason in *why if the service cannot keep the table.
+TableSearch* open_kept_search(const SideColumns& columns, Status* why);
+
 /// Finds the rows that `request`, an Output::nearest() without datasets, asks for. Sets
 /// search->found. On failure it keeps the result of the search before. Raises interrupts.
 Status search_table(TableSearch* search, const JoinRequest& request, service::WantedEngine engine,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "pg/engine_loader.h"
+#include "pg/service/prewarmer.h"
 #include "pg/service/service_process.h"
 #include "pg/settings.h"
 #include "service/protocol/messages.h"
@@ -17,6 +18,7 @@ extern "C" {
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+#include "utils/memutils.h"
 #include "utils/timestamp.h"
 }
 
@@ -35,11 +37,14 @@ constexpr int kRestartSeconds = 5;
 
 struct Supervisor {
   ServiceProcess process;
-  TimestampTz started;     ///< the process
-  TimestampTz next_start;  ///< not before
-  TimestampTz reported;    ///< its last death in the log
-  long delay_ms;           ///< after the next death
+  TimestampTz started;                ///< the process
+  TimestampTz next_start;             ///< not before
+  TimestampTz reported;               ///< its last death in the log
+  long delay_ms;                      ///< after the next death
+  BackgroundWorkerHandle* prewarmer;  ///< that the last start had; null: none
 };
+
+bool registered = false;  // by the postmaster
 
 std::uint32_t wait_event() {
   static const std::uint32_t event = new_wait_event("GpujoinSupervisorMain");
@@ -102,9 +107,21 @@ void note_end(Supervisor* supervisor, int status) {
   supervisor->delay_ms = std::min(2 * supervisor->delay_ms, kLastDelayMs);
 }
 
+/// Has the new service read what gpu_prewarm(keep => true) named.
+void prewarm(Supervisor* supervisor) {
+  if (supervisor->prewarmer != nullptr) {
+    TerminateBackgroundWorker(supervisor->prewarmer);
+    pfree(supervisor->prewarmer);
+  }
+  const MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
+  supervisor->prewarmer = start_prewarmer();
+  MemoryContextSwitchTo(caller);
+}
+
 void start(Supervisor* supervisor) {
   start_service_process(&supervisor->process);
   supervisor->started = GetCurrentTimestamp();
+  prewarm(supervisor);
 }
 
 /// A service that nobody can reach any more is replaced.
@@ -190,7 +207,10 @@ void register_supervisor() {
   if (service_preference() == ServicePreference::kOff || !is_installed()) return;
   BackgroundWorker worker = describe_worker(true);
   RegisterBackgroundWorker(&worker);
+  registered = true;
 }
+
+bool is_preloaded() { return registered; }
 
 Status start_supervisor() {
   constexpr long kPatienceMs = 10000;
