@@ -1,4 +1,6 @@
 """Random searches: rows of one table by their distance from a value, in the positions of a query where that can stand."""
+import re
+
 from query import Query
 from tree import Items, Limit, Part
 
@@ -10,6 +12,7 @@ class Search(Query):
         rng = self.rng
         self.kind = rng.choice(self.schema.kinds)
         self.around = rng.choice(self.schema.tables).name
+        self.literals = {}
         forms = [self.within] * 3 + [self.counted] * 3 + [self.either, self.changed_by]
         if self.kind.distance:
             forms += [self.first] * 4 + [self.first_of_all] * 2 + [self.each_first] * 3 + [self.each_array, self.ranks, self.nearest_of_each]
@@ -26,20 +29,29 @@ class Search(Query):
     def one_value(self):
         """A value of no row of the search."""
         rng, table = self.rng, self.rng.choice(self.schema.tables).name
+        if self.kind.takes_literals and rng.random() < 0.4:
+            return 'literal'
         return f"(SELECT {self.kind.operand('c')} FROM {table} c WHERE c.id = {rng.randint(1, 25)} LIMIT 1)"
+
+    def with_literals(self, text):
+        """The text with a number for each column of the row `literal`, degrees where it is one of degrees."""
+        def literal(column):
+            degrees = {'hx': ['10', '10.25', '180', '-179.5'], 'hy': ['50', '49.75', '-50', '89.9']}
+            return self.literals.setdefault(column, self.rng.choice(degrees.get(column, ['0', '1', '2', '2.5', '-3', "'1.5'::float8", '7::real', '-1e9'])))
+        return re.sub(r'\bliteral\.(\w+)', lambda match: literal(match[1]), text)
 
     def other_conditions(self):
         return [self.on_one('a') for _ in range(self.rng.choice([0, 0, 0, 1, 2]))]
 
     def near(self, value):
         """Conditions, with a radius."""
-        return self.other_conditions() + [self.kind.test(*self.rng.sample([self.kind.operand('a'), value], 2), self.radius())]
+        return self.other_conditions() + [self.with_literals(self.kind.test(*self.rng.sample([self.kind.operand('a'), value], 2), self.radius()))]
 
     def where(self, value, bounded):
         return Items(self.near(value) if bounded else self.other_conditions(), ' AND ', ' WHERE ')
 
     def distance_from(self, value):
-        distance = self.kind.distance(self.kind.operand('a'), value)
+        distance = self.with_literals(self.kind.distance(self.kind.operand('a'), value))
         order, self.way = self.rng.choice([('{}', '')] * 8 + [('({}) * 2', ''), ('1 + ({})', ''), ('1 - ({})', ' DESC'), ('-({}) * 3', ' DESC NULLS LAST'),
                                                               ('{}', ' NULLS FIRST'), ('{}', ' DESC')])
         return order.format(distance)

@@ -127,6 +127,7 @@ def array(numbers, text=float8):
 class Kind:
     """`columns`: definitions; odd_values: literals that few rows get, some of which make comparing raise errors."""
     columns, distances, needs = (), (), None
+    takes_literals = False  # numbers stand for columns of an operand
 
     def __init__(self, rng, numbers, dimensions):
         self.rng, self.numbers, self.dimensions = rng, numbers, dimensions
@@ -256,7 +257,7 @@ class Columns(Float8Array):
 
 class WrittenOut(Kind):
     """Columns whose distance the condition itself computes. An operand is a table."""
-    columns = ('wr real', 'wi int', 'ws smallint', 'wb bigint', 'wn numeric')
+    columns, takes_literals = ('wr real', 'wi int', 'ws smallint', 'wb bigint', 'wn numeric'), True
 
     def values(self):
         r, i, s = self.point(3, odd=False)
@@ -438,7 +439,7 @@ class Places(Degrees):
 
 class ByHand(Places):
     """Columns of degrees whose great circle the condition computes. An operand is a table."""
-    columns = ('hx float8', 'hy float8')
+    columns, takes_literals = ('hx float8', 'hy float8'), True
 
     def operand(self, t):
         return t

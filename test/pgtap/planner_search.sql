@@ -139,6 +139,24 @@ SELECT is(property('Search Method', 'SELECT id FROM a WHERE p <-> point(1, 1) < 
 SELECT is(property('Order By', 'SELECT id FROM a ORDER BY 1 - (p <-> point(1, 1)) DESC LIMIT 2'), '(''1''::double precision - (p <-> ''(1,1)''::point)) DESC');
 SELECT is(property('Index', 'SELECT id FROM a ORDER BY p <-> point(1, 1) LIMIT 2'), 'kept', 'the table was searched before');
 SELECT cmp_ok(property('Rows Fetched', 'SELECT id FROM a ORDER BY p <-> point(1, 1) LIMIT 2')::int, '<', 40, 'few rows are fetched');
+-- Distances that the query writes out.
+CREATE TABLE flat AS SELECT id, grp, p[0] AS x, p[1] AS y, nullif(few(id, 359), 3) - 180.5::float8 AS lon, few(id, 170) - 85.0::float8 AS lat FROM a;
+CREATE TABLE nowhere AS SELECT id, grp, x, y, lon, CASE WHEN id = 77 THEN 95 ELSE lat END AS lat FROM flat;
+ANALYZE flat, nowhere;
+SELECT same(format('SELECT id FROM flat ORDER BY %s, id LIMIT 9', d), true), same(format('SELECT id FROM flat WHERE %s < 20 AND grp > 1 ORDER BY id', d), true)
+FROM unnest(ARRAY['sqrt((x - 20) ^ 2 + (y - 30) ^ 2)', '(x - 20) * (x - 20) + (30 - y) ^ 2', 'abs(x - 20.5) + abs(3 - y)', 'abs(7 - x)', 'sqrt((x - (SELECT x FROM flat WHERE id = 7)) ^ 2 + y ^ 2 * 0 + (y - 1) ^ 2)']) d
+WHERE d !~ 'SELECT';
+SELECT same(format('SELECT id FROM flat ORDER BY %s, id LIMIT 9', d), true), same(format('SELECT id FROM flat WHERE 6371 * (%s) < 2000 ORDER BY id', d), true),
+  same(format('SELECT id FROM nowhere ORDER BY %s, id LIMIT 9', d), false)
+FROM unnest(ARRAY['acos(sin(radians(52.5)) * sin(radians(lat)) + cos(radians(52.5)) * cos(radians(lat)) * cos(radians(lon) - radians(13.4)))',
+  '2 * asin(sqrt(sin(radians(lat - 52.5) / 2) ^ 2 + cos(radians(52.5)) * cos(radians(lat)) * sin(radians(lon - 13.4) / 2) ^ 2))',
+  '2 * asin(sqrt(sin(radians(-33.9 - lat) / 2) ^ 2 + cos(radians(lat)) * cos(radians(-33.9)) * sin(radians(151.2 - lon) / 2) ^ 2))',
+  '2 * asin(sqrt(sin(radians(lat) / 2) ^ 2 + cos(radians(lat)) * sin(radians(lon - 10) / 2) ^ 2))']) d;
+SELECT same(format('SELECT b.id, (SELECT f.id FROM flat f ORDER BY %s, f.id LIMIT 1), (SELECT count(*) FROM flat f WHERE %1$s < 3) FROM flat b WHERE b.id %% 97 = 5 ORDER BY 1', d), true)
+FROM unnest(ARRAY['sqrt((f.x - b.x) ^ 2 + (b.y - f.y) ^ 2)', 'degrees(2 * asin(sqrt(sin(radians(f.lat - b.lat) / 2) ^ 2 + cos(radians(b.lat)) * cos(radians(f.lat)) * sin(radians(f.lon - b.lon) / 2) ^ 2)))']) d;
+-- A radius beside a distance of two rows, in one condition.
+SELECT same('SELECT a.id, b.id FROM flat a, flat b WHERE (abs(a.x - 20) < 3 AND sqrt((a.x - b.x) ^ 2 + (a.y - b.y) ^ 2) < 2 OR sqrt((a.x - b.x) ^ 2 + (a.y - b.y) ^ 2) < 1) ORDER BY 1, 2', NULL);
+
 -- Without prefer_node: a table that is not kept is not searched for one value, but for many.
 SELECT use_node(true);
 SET gpujoin.prefer_node = off;
@@ -147,6 +165,15 @@ ANALYZE fresh;
 SELECT is(property('Searches', 'SELECT id FROM fresh ORDER BY p <-> point(1, 1) LIMIT 2'), NULL, 'one search does not read a table');
 SELECT is(property('Searches', 'SELECT (SELECT f.id FROM fresh f ORDER BY f.p <-> b.p LIMIT 1) FROM b'), ((SELECT count(*) FROM b) - 1)::text, 'the second of many does');
 SELECT is(property('Index', 'SELECT id FROM fresh ORDER BY p <-> point(1, 1) LIMIT 2'), 'kept', 'and it stays');
+-- With a condition that few rows fulfil it is cheaper to look at these.
+CREATE TABLE kinds AS SELECT i AS id, i % 9973 AS kind, point(few(i, 211) / 3.0, few(i, 197)) AS p FROM generate_series(1, 60000) i;
+ANALYZE kinds;
+SELECT is(gpu_prewarm('kinds'), 60000::bigint, 'a table is prewarmed');
+SELECT is(property('Index', format('SELECT id FROM kinds WHERE kind < %s ORDER BY p <-> point(1, 1) LIMIT 10', most)), CASE WHEN most > 100 THEN 'kept' END, format('%s of 9973 kinds', most))
+FROM unnest('{9973,1000,2,1}'::int[]) most;
+SET gpujoin.prefer_node = on;
+SELECT is(property('Searches', 'SELECT id FROM kinds WHERE kind = 1 ORDER BY p <-> point(1, 1) LIMIT 10'), '1', 'after one search it is known how few there are');
+SET gpujoin.prefer_node = off;
 CREATE UNLOGGED TABLE unlogged AS SELECT * FROM a;
 ANALYZE unlogged;
 SELECT is(property('Searches', 'SELECT (SELECT u.id FROM unlogged u ORDER BY u.p <-> b.p LIMIT 1) FROM b'), ((SELECT count(*) FROM b) - 1)::text, 'what the service cannot keep the session searches');

@@ -17,7 +17,6 @@
 #include "pg/executor/engine_run.h"
 #include "pg/executor/explain.h"
 #include "pg/executor/input_scan.h"
-#include "pg/reading/late_rows.h"
 #include "pg/service/join_reports.h"
 #include "pg/settings.h"
 #include "pg/store/huge_array.h"
@@ -61,10 +60,11 @@ struct SearchReport {
 
 /// Neighbors of the value, and how many of them were returned.
 struct Neighbors {
-  double select;        ///< maximum engine distance of rows within the radius
-  std::uint64_t asked;  ///< number of neighbors that the last search asked for
-  std::uint64_t next;   ///< of TableSearch::found: the first row after `group`
-  RankedRow* group;     ///< [group_count] sorted rows that are returned next
+  double select;         ///< maximum engine distance of rows within the radius
+  std::uint64_t asked;   ///< number of neighbors that the last search asked for
+  std::uint64_t next;    ///< of TableSearch::found: the first row after `group`
+  std::uint64_t passed;  ///< rows that passed the quals
+  RankedRow* group;      ///< [group_count] sorted rows that are returned next
   std::uint64_t group_count, group_room, group_next;
 };
 
@@ -203,11 +203,19 @@ bool ask(SearchNode* node, std::uint64_t count) {
 /// Returns true if the table has no further neighbor within the radius.
 bool is_complete(const SearchNode* node) { return node->search->found.count < node->near.asked; }
 
+/// The number of neighbors that it will take until the plan above has its rows, by the share of
+/// those so far that passed the quals. 0: unknown.
+double foreseen_neighbors(const SearchNode* node) {
+  if (!node->plan.is_ordered || node->plan.is_bounded) return 0;
+  const auto asked = static_cast<double>(node->near.asked);
+  return asked * static_cast<double>(node->plan.limit) / static_cast<double>(node->near.passed + 1);
+}
+
 /// Asks for more neighbors. Returns false if a scan of the table is cheaper, or the search failed.
 bool ask_for_more(SearchNode* node) {
-  const std::uint64_t max =
-      std::min<std::uint64_t>(kMostNeighbors, few_rows(node->search->kept.rows));
-  return node->near.asked < max && ask(node, node->near.asked * kMoreNeighbors);
+  const std::uint64_t max = most_neighbors(node->search->kept.rows);
+  return node->near.asked < max && foreseen_neighbors(node) <= static_cast<double>(max) &&
+         ask(node, node->near.asked * kMoreNeighbors);
 }
 
 /// Finds all rows within the radius and puts them in physical order. Returns false if they are too
@@ -391,7 +399,7 @@ TupleTableSlot* next_sorted(SearchNode* node) {
 /// Evaluates the value and the radius, and chooses the source of the rows.
 void start_search(SearchNode* node) {
   ResetExprContext(expressions_of(node));
-  node->near.next = node->near.group_count = node->near.group_next = 0;
+  node->near.next = node->near.group_count = node->near.group_next = node->near.passed = 0;
   open_search(node);
   const TableSearch* const search = node->search;
   const bool is_open = search != nullptr && (search->local > 0 || search->connection.socket >= 0);
@@ -490,7 +498,10 @@ void begin(CustomScanState* state, EState* estate, int) {
 }
 
 /// CustomExecMethods::ExecCustomScan.
-TupleTableSlot* next(CustomScanState* state) { return ExecScan(&state->ss, next_row, recheck); }
+TupleTableSlot* next(CustomScanState* state) {
+  ++from_state(state)->near.passed;  // by the time that another row is asked for
+  return ExecScan(&state->ss, next_row, recheck);
+}
 
 /// CustomExecMethods::ReScanCustomScan. The snapshot stays, and so does the prepared search.
 void rescan(CustomScanState* state) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "pg/compat.h"
+#include "pg/reading/late_rows.h"
 #include "pg/reading/table_search.h"
 #include "pg/types/similarity_test.h"
 
@@ -15,6 +16,11 @@ extern "C" {
 namespace gpujoin {
 
 inline constexpr const char* kSearchName = "GpuSimilarityScan";
+
+/// The number of neighbors beyond which a scan of a table with so many rows is cheaper.
+inline std::uint64_t most_neighbors(std::uint64_t rows) {
+  return std::min<std::uint64_t>(kMostNeighbors, few_rows(rows));
+}
 
 /// Describes the search, but for its expressions. Plain bytes in CustomScan.
 struct SearchPlan {

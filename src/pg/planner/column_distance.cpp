@@ -97,12 +97,12 @@ Expr* as_coordinate(Distance* distance, Expr* value) {
   }
 }
 
-/// One row's value less another's.
+/// One row's value less another's, or less one that is the same for all rows.
 bool add_difference(Distance* distance, Expr* difference) {
   List* arguments = NIL;
-  if (arithmetic_of(distance, difference, &arguments) != Arithmetic::kDifference) return false;
-  for (int i = 0; i < 2; ++i)
-    if (!contain_var_clause(static_cast<Node*>(list_nth(arguments, i)))) return false;
+  if (arithmetic_of(distance, difference, &arguments) != Arithmetic::kDifference ||
+      !contain_var_clause(reinterpret_cast<Node*>(difference)))
+    return false;
   Expr* const one = as_coordinate(distance, argument(arguments, 0));
   Expr* const other = as_coordinate(distance, argument(arguments, 1));
   if (one == nullptr || other == nullptr) return false;

@@ -107,53 +107,93 @@ double Formula::value_of(Expr* expression) {
   return NAN;
 }
 
-double angle_between(const double* degrees, const int* order) {
+/// The angle between two places, each a longitude and a latitude.
+double angle_between(const double* degrees) {
   double places[2][3], cosine = 0;
-  for (int i = 0; i < 2; ++i)
-    set_place(degrees[order[2 * i]], degrees[order[2 * i + 1]], places[i]);
+  for (int i = 0; i < 2; ++i) set_place(degrees[2 * i], degrees[2 * i + 1], places[i]);
   for (int d = 0; d < 3; ++d) cosine += places[0][d] * places[1][d];
   return std::acos(cosine / (kEarthRadius * kEarthRadius));
 }
 
-/// Whether the formula is the angle of places that its columns are in this order, longitude and
-/// latitude, but for a factor.
-bool agrees(Formula* formula, Expr* expression, const int* order, double* times) {
+/// Whether the formula is the angle of places, but for a factor. Its columns are in this order the
+/// longitude and the latitude of one, and those of the other one, unless this is `fixed`.
+bool agrees(Formula* formula, Expr* expression, const int* order, const double* fixed,
+            double* times) {
   constexpr int kTrials = 24;
   constexpr double kMost[2] = {180, 85}, kError = 1e-8;
   std::minstd_rand random(1);
   for (int trial = 0; trial < kTrials; ++trial) {
-    for (int i = 0; i < kColumns; ++i)
-      formula->values[order[i]] =
-          std::uniform_real_distribution<double>(-kMost[i % 2], kMost[i % 2])(random);
-    const double factor = formula->value_of(expression) / angle_between(formula->values, order);
+    double degrees[kColumns];
+    for (int i = 0; i < kColumns; ++i) {
+      degrees[i] = std::uniform_real_distribution<double>(-kMost[i % 2], kMost[i % 2])(random);
+      if (fixed != nullptr && i >= 2)
+        degrees[i] = fixed[i - 2];
+      else
+        formula->values[order[i]] = degrees[i];
+    }
+    const double factor = formula->value_of(expression) / angle_between(degrees);
     if (trial == 0) *times = factor;
     if (!(std::fabs(factor - *times) <= kError * std::fabs(*times))) return false;
   }
   return *times > 0;
 }
 
-/// The relation that a column is of; 0: of several, or of none.
-Index relation_of(Expr* column) {
-  Index relation = 0;
+double determinant(const double* a, const double* b, const double* c) {
+  return a[0] * (b[1] * c[2] - b[2] * c[1]) - a[1] * (b[0] * c[2] - b[2] * c[0]) +
+         a[2] * (b[0] * c[1] - b[1] * c[0]);
+}
+
+/// Sets *place to the longitude and the latitude of the place that the formula measures angles, or
+/// halves of them, to. Its two columns are in this order those of the other place. The cosine of an
+/// angle is a product of vectors, so three other places tell the vector of this one.
+bool find_place(Formula* formula, Expr* expression, const int* order, double share, double* place) {
+  constexpr double kProbes[3][2] = {{13.7, 21.3}, {101.9, -33.1}, {-57.3, 48.2}};
+  double rows[3][3], cosines[3], direction[3];
+  for (int i = 0; i < 3; ++i) {
+    set_place(kProbes[i][0], kProbes[i][1], rows[i]);
+    for (int d = 0; d < 2; ++d) formula->values[order[d]] = kProbes[i][d];
+    cosines[i] = std::cos(formula->value_of(expression) / share) * kEarthRadius;
+  }
+  const double whole = determinant(rows[0], rows[1], rows[2]);
+  for (int d = 0; d < 3; ++d) {
+    double replaced[3][3];
+    std::memcpy(replaced, rows, sizeof rows);
+    for (int i = 0; i < 3; ++i) replaced[i][d] = cosines[i];
+    direction[d] = determinant(replaced[0], replaced[1], replaced[2]) / whole;
+  }
+  constexpr double kDigits = 1e10;  // of degrees: the rest is of roundings
+  const double level = std::hypot(direction[0], direction[1]);
+  place[0] = std::round(std::atan2(direction[1], direction[0]) * (180 / M_PI) * kDigits) / kDigits;
+  place[1] = std::round(std::atan2(direction[2], level) * (180 / M_PI) * kDigits) / kDigits;
+  return std::isfinite(place[0]) && std::isfinite(place[1]);
+}
+
+/// The relation that a column is of; 0: it is the same for all rows; -1: of several.
+int relation_of(Expr* column) {
+  int relation = 0;
   const List* const used =
       pull_var_clause(reinterpret_cast<Node*>(column), PVC_RECURSE_PLACEHOLDERS);
   ListCell* cell;
   foreach (cell, used) {
-    const auto number = static_cast<Index>(lfirst_node(Var, cell)->varno);
-    if (relation != 0 && relation != number) return 0;
+    const int number = lfirst_node(Var, cell)->varno;
+    if (relation != 0 && relation != number) return -1;
     relation = number;
   }
   return relation;
 }
 
-/// Whether both places have columns of one relation each. The angle stays the same where the
-/// longitudes change places.
+/// Whether each place has columns of one relation, or values that are the same for all rows. The
+/// angle stays the same where the longitudes change places.
 bool are_places(const List* columns, const int* order) {
-  const auto relation = [&](int i) {
-    return relation_of(static_cast<Expr*>(list_nth(columns, order[i])));
-  };
-  return relation(0) > 0 && relation(0) == relation(1) && relation(2) > 0 &&
-         relation(2) == relation(3);
+  bool some = false;
+  for (int i = 0; i < list_length(columns); i += 2) {
+    const int relation = relation_of(static_cast<Expr*>(list_nth(columns, order[i])));
+    if (relation < 0 ||
+        relation != relation_of(static_cast<Expr*>(list_nth(columns, order[i + 1]))))
+      return false;
+    some = some || relation > 0;
+  }
+  return some;
 }
 
 /// The column as float8.
@@ -172,19 +212,32 @@ bool match_great_circle(Expr* expression, SimilarityClause* clause, double* time
     return false;
   Formula formula = {NIL, false, {}};
   formula.value_of(expression);
-  if (list_length(formula.columns) != kColumns) return false;
+  const int count = list_length(formula.columns);
+  if (count != kColumns && count != kColumns / 2) return false;
   int order[kColumns] = {0, 1, 2, 3};
-  double of_radians = 0;
-  while (!are_places(formula.columns, order) || !agrees(&formula, expression, order, &of_radians))
-    if (!std::next_permutation(order, order + kColumns)) return false;
+  double of_radians = 0, place[2];
+  const auto is_found = [&] {
+    if (!are_places(formula.columns, order)) return false;
+    if (count == kColumns) return agrees(&formula, expression, order, nullptr, &of_radians);
+    for (const double share : {1.0, 0.5})
+      if (find_place(&formula, expression, order, share, place) &&
+          agrees(&formula, expression, order, place, &of_radians))
+        return true;
+    return false;
+  };
+  while (!is_found())
+    if (!std::next_permutation(order, order + count)) return false;
   *times = of_radians * M_PI;
   clause->test = great_circle_test();
   clause->test.of_null = formula.of_null;
-  for (int i = 0; i < 2; ++i) {
+  if (count < kColumns)
+    clause->left = as_array(list_make2(float8_constant(place[0]), float8_constant(place[1])));
+  for (int i = 0; i < count / 2; ++i) {
     Expr *const longitude = as_degrees(argument(formula.columns, order[2 * i])),
                 *const latitude = as_degrees(argument(formula.columns, order[2 * i + 1]));
     if (longitude == nullptr || latitude == nullptr) return false;
-    (i == 0 ? clause->left : clause->right) = as_array(list_make2(longitude, latitude));
+    (i == 0 && count == kColumns ? clause->left : clause->right) =
+        as_array(list_make2(longitude, latitude));
   }
   return true;
 }

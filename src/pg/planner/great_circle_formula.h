@@ -1,5 +1,6 @@
-// Distances along the Earth's surface that a query computes by hand, of columns of degrees: by the
-// haversine formula with asin or atan2, or by the law of cosines with acos, in any spelling.
+// Distances along the Earth's surface that a query computes by hand: by the haversine formula with
+// asin or atan2, or by the law of cosines with acos, in any spelling. They are of columns of
+// degrees of two relations, or of one and a place that is the same for all rows.
 #pragma once
 
 #include "pg/planner/similarity_clause.h"

@@ -507,15 +507,27 @@ bool is_compared(Expr* value, const SimilarityClause& clause) {
 
 bool match_any(List* conditions, SimilarityClause* clause);
 
-/// One of several conditions that hold together.
+/// Whether the distance is one of two rows, not of a row and a value that is the same for all.
+bool is_of_two_rows(const SimilarityClause& clause) {
+  return contain_var_clause(reinterpret_cast<Node*>(clause.left)) &&
+         contain_var_clause(reinterpret_cast<Node*>(clause.right));
+}
+
+/// One of several conditions that hold together, of two rows if there is one.
 bool match_all(List* conditions, SimilarityClause* clause) {
+  bool found = false;
   ListCell* cell;
-  foreach (cell, conditions)
-    if (implied_distance(static_cast<Expr*>(lfirst(cell)), clause)) {
-      clause->test.open = true;
-      return true;
-    }
-  return false;
+  foreach (cell, conditions) {
+    SimilarityClause one;
+    if (!implied_distance(static_cast<Expr*>(lfirst(cell)), &one) ||
+        (found && !is_of_two_rows(one)))
+      continue;
+    found = true;
+    *clause = one;
+    clause->test.open = true;
+    if (is_of_two_rows(one)) break;
+  }
+  return found;
 }
 
 /// What a CASE asks for where it is true.

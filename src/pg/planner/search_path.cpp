@@ -238,6 +238,14 @@ void check_columns(PlannerInfo* root, const SimilarityClause& values, SearchedTa
   table->is_kept = table->fits && service_preference() != ServicePreference::kOff && are_kept(kept);
 }
 
+/// How likely the node has to scan the table, because the quals leave too few of the nearest rows.
+double chance_of_scan(const PlannerInfo* root, const SearchPath& path) {
+  if (!is_ordered(path.clause) || is_bounded(path.clause) || root->limit_tuples <= 0) return 0;
+  const auto rows = static_cast<std::uint64_t>(path.custom.path.parent->tuples);
+  const double share = fmin(1, path.expected / static_cast<double>(most_neighbors(rows)));
+  return share * share;  // an estimate near the limit may well be wrong
+}
+
 /// Sets the path's rows and costs. Fetching rows costs what it costs an index scan.
 void set_search_cost(PlannerInfo* root, const Path* seqscan, SearchPath* path) {
   RelOptInfo* const rel = path->custom.path.parent;
@@ -259,7 +267,8 @@ void set_search_cost(PlannerInfo* root, const Path* seqscan, SearchPath* path) {
   const Cost of_first = search_cost(root, rel, values.right, values.test, path->expected);
   const Cost of_row = cpu_tuple_cost + kRowOperators * cpu_operator_cost + quals.per_tuple;
   const Cost once = quals.startup + base->pathtarget->cost.startup +
-                    (path->is_kept ? 0 : seqscan->total_cost / kExpectedSearches);
+                    (path->is_kept ? 0 : seqscan->total_cost / kExpectedSearches) +
+                    chance_of_scan(root, *path) * seqscan->total_cost;
   base->startup_cost = once + (is_ordered(clause) ? of_first : of_all);
   base->total_cost = once + of_all + pages * page_cost + found * of_row +
                      base->pathtarget->cost.per_tuple * base->rows;

@@ -127,7 +127,7 @@ bool add_numbers(RowCollector* rows, std::int64_t id, const Datum* values) {
     return takes_part(
         rows, id,
         add_degrees(rows->points, &rows->shape, id, machine_number(columns.types[0], values[0]),
-                    machine_number(columns.types[1], values[1]), true));
+                    machine_number(columns.types[1], values[1]), rows->shape.as_stored));
   if (!takes_part(rows, id,
                   fit_point(rows->points, &rows->shape, static_cast<std::uint32_t>(columns.count))))
     return false;
