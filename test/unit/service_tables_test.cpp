@@ -81,7 +81,27 @@ struct Read {
   Block rows;
   bool lasts = true;
   BlockState state = BlockState::kAllVisible;
+  Block same = {};  ///< rows that stay and are not sent
 };
+
+/// A block whose rows are known by their ctids. Some stay as they are.
+Read read_of_ctids(Random& random, std::uint32_t number, const Block& before) {
+  Read read = {number, {}};
+  for (std::int64_t line = 1; line <= 9; ++line) {
+    const std::int64_t ctid = std::int64_t{number} << 16 | (line * line * 3);
+    const auto old =
+        std::find_if(before.begin(), before.end(), [&](const Row& row) { return row.id == ctid; });
+    const std::uint64_t choice = random.index(6);
+    if (old != before.end() && choice < 3)
+      read.same.push_back(*old);
+    else if (old != before.end() && choice == 3)
+      read.rows.push_back(*old);
+    else if (choice < 5)
+      read.rows.push_back({ctid, random.unit(), random.unit()});
+  }
+  if (random.index(3) == 0) std::reverse(read.rows.begin(), read.rows.end());
+  return read;
+}
 
 int shared_copy(const void* bytes, std::uint64_t count) {
   return dup(TestRegion(bytes, count).region.file);
@@ -96,10 +116,10 @@ TablePatch patch_of(const std::vector<Read>& reads, std::uint64_t table_blocks,
   std::vector<std::int64_t> ids;
   std::vector<BlockPatch> patches;
   for (const Read& read : reads) {
-    patches.push_back(
-        {read.number,
-         read.lasts,
-         {read.number + 1, 0, static_cast<std::uint32_t>(read.rows.size()), read.state}});
+    const auto rows = static_cast<std::uint32_t>(read.rows.size() + read.same.size());
+    patches.push_back({read.number, read.lasts, {read.number + 1, 0, rows, read.state}});
+    for (const Row& row : read.same)
+      patches.back().same[(row.id & 0xffff) / 64] |= std::uint64_t{1} << row.id % 64;
     for (const Row& row : read.rows) {
       ids.push_back(row.id);
       if (score != nullptr) scores.push_back(score(row.id));
@@ -474,9 +494,10 @@ TEST_F(ServiceTables, a_rewritten_relation_takes_the_place_of_the_old_one) {
 /// Writers change a table, and readers find it, patch what they see changed, and hold some of what
 /// they have; each sees its own rows, for as long as it holds them.
 TEST_F(ServiceTables, random_patches_leave_what_plain_blocks_have) {
-  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Random random(seed + 100);
     score = seed % 3 == 0 ? nullptr : score_of;
+    const bool by_ctid = seed % 2 == 1;
     Blocks stored = random_blocks(random, random.index(12)), shared = stored;
     load(stored, static_cast<std::uint32_t>(seed));
     struct Held {
@@ -496,9 +517,12 @@ TEST_F(ServiceTables, random_patches_leave_what_plain_blocks_have) {
       for (std::uint32_t b = 0; b < blocks; ++b) {
         if (b < before && random.index(3) > 0) continue;
         const bool same = b < before && random.index(3) == 0;
-        Read read = {b, same ? own[b] : random_blocks(random, 1, 9)[0], random.index(4) > 0};
+        Read read = by_ctid ? read_of_ctids(random, b, own[b])
+                            : Read{b, same ? own[b] : random_blocks(random, 1, 9)[0]};
+        read.lasts = random.index(4) > 0;
         own[b] = read.rows;
-        if (read.lasts || b >= before) next[b] = read.rows;
+        own[b].insert(own[b].end(), read.same.begin(), read.same.end());
+        if (read.lasts || b >= before) next[b] = own[b];
         reads.push_back(read);
       }
       Held one = {find(static_cast<std::uint32_t>(seed)), rows_of(own)};

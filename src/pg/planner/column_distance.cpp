@@ -97,11 +97,19 @@ Expr* as_coordinate(Distance* distance, Expr* value) {
   }
 }
 
-/// One row's value less another's, or less one that is the same for all rows.
+/// Whether the other number is of a row, too, or the number is a column.
+bool can_be_compared(Expr* number, Expr* other) {
+  Distance unused = {};
+  return contain_var_clause(reinterpret_cast<Node*>(other)) ||
+         IsA(without_casts(&unused, number), Var);
+}
+
+/// One row's value less another's, or a column and a number that is the same for all rows.
 bool add_difference(Distance* distance, Expr* difference) {
   List* arguments = NIL;
   if (arithmetic_of(distance, difference, &arguments) != Arithmetic::kDifference ||
-      !contain_var_clause(reinterpret_cast<Node*>(difference)))
+      !can_be_compared(argument(arguments, 0), argument(arguments, 1)) ||
+      !can_be_compared(argument(arguments, 1), argument(arguments, 0)))
     return false;
   Expr* const one = as_coordinate(distance, argument(arguments, 0));
   Expr* const other = as_coordinate(distance, argument(arguments, 1));

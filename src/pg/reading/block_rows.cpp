@@ -49,10 +49,15 @@ void collect_slot(const BlockColumns& columns, TupleTableSlot* slot, RowCollecto
   collect_row(rows, columns.values, columns.nulls);
 }
 
+bool leaves_same(const RowCollector& rows) {
+  return rows.columns->id == SelfItemPointerAttributeNumber && rows.filter.conditions == NIL;
+}
+
 BlocksRead read_blocks(Relation relation, RowCollector* rows, const KeptBlocks& kept) {
   const BlockColumns columns = make_block_columns(*rows->columns);
   const MemoryContext scratch = create_scratch();
   HeapBlocks heap = begin_blocks(relation, columns.last);
+  heap.leaves_same = leaves_same(*rows);
   BlocksRead read = {};
   read.blocks = heap.count;
   read.map = read_map(heap, kept);

@@ -41,7 +41,8 @@ void read_block_range(const HeapBlocks& heap, const KeptBlocks& kept, const MapR
     MemoryContextSwitchTo(context);
     MemoryContextReset(scratch);
     patch.block = block;
-    patch.proof.rows = static_cast<std::uint32_t>(points.rows - before);
+    std::copy(std::begin(seen.same), std::end(seen.same), patch.same);
+    patch.proof.rows = static_cast<std::uint32_t>(points.rows - before) + same_rows(patch);
     patch.lasts = replaces(patch.proof, old);
     reserve_next(context, &read->patches, read->count, &read->room);
     read->patches[read->count++] = patch;
@@ -80,6 +81,9 @@ struct BlockColumns {
 };
 
 BlockColumns make_block_columns(const SideColumns& side);
+
+/// Whether rows that are kept need not be read again: they are known by their ctids, and are all.
+bool leaves_same(const RowCollector& rows);
 
 void collect_slot(const BlockColumns& columns, TupleTableSlot* slot, RowCollector* rows);
 

@@ -55,6 +55,15 @@
 // if the visit takes the block's lock: the visibility map alone is not enough (block_proof.cpp).
 // A scan asks for each tuple whether its writer is a conflict. On a block that serves none is: all
 // tuples are visible and live, or dead since before this transaction's snapshot.
+//
+// 5. One tuple that is as it was, on a block whose LSN has changed. The block was read before, by a
+// snapshot for which all transactions before a horizon were over, and what was read had a proof
+// (2.). A tuple whose xmin is before that horizon was on the page then, where it is now: a
+// transaction inserts nothing once it is over, and tuples keep their line pointers. (Its raw xmin
+// stays when it is frozen. An xmin of long ago that looks like one to come is not before the
+// horizon; pg_surgery makes it no normal one.) If nobody has deleted it by now, nobody had then,
+// and all tuples of such a page that are not deleted were read: so the tuple was, with the values
+// that it has.
 #include "pg/reading/heap_blocks.h"
 
 extern "C" {
@@ -101,23 +110,37 @@ bool is_decided(const HeapBlocks& heap, HeapTupleHeader tuple, bool* exists,
   return true;
 }
 
+/// Whether a tuple that the snapshot sees is among those that were read with `kept` (5. above).
+bool is_kept(const HeapBlocks& heap, const BlockProof& kept, HeapTupleHeader tuple) {
+  const std::uint16_t bits = tuple->t_infomask;
+  const TransactionId xmin = HeapTupleHeaderGetRawXmin(tuple);
+  return (bits & HEAP_MOVED) == 0 && TransactionIdIsNormal(xmin) &&
+         HeapTupleHeaderXminCommitted(tuple) && with_epoch(heap, xmin) < kept.horizon &&
+         ((bits & HEAP_XMAX_INVALID) != 0 || HEAP_XMAX_IS_LOCKED_ONLY(bits));
+}
+
 /// Finds the visible tuples of a page that is locked, as heapam does, and the state of the block.
 /// The LSN comes last: with checksums the first hint bits give the page a new one.
-void see_tuples(const HeapBlocks& heap, BlockNumber block, SeenTuples* seen, BlockProof* proof) {
+void see_tuples(const HeapBlocks& heap, BlockNumber block, const BlockProof* kept, SeenTuples* seen,
+                BlockProof* proof) {
   const Page page = BufferGetPage(seen->buffer);
   const bool all_visible = PageIsAllVisible(page);
   bool decided = true;
   HeapTupleData tuple;
   tuple.t_tableOid = RelationGetRelid(heap.relation);
   *proof = {};
+  proof->horizon = heap.horizon;
   seen->count = 0;
+  std::fill(std::begin(seen->same), std::end(seen->same), 0);
+  const bool leaves_same =
+      heap.leaves_same && kept != nullptr && kept->state != BlockState::kUnproven;
   const OffsetNumber last = PageGetMaxOffsetNumber(page);
   for (OffsetNumber offset = FirstOffsetNumber; offset <= last; ++offset) {
     const ItemId item = PageGetItemId(page, offset);
     if (!ItemIdIsNormal(item)) continue;
     bool visible = true;
+    tuple.t_data = reinterpret_cast<HeapTupleHeader>(PageGetItem(page, item));
     if (!all_visible || heap.checks_conflicts) {
-      tuple.t_data = reinterpret_cast<HeapTupleHeader>(PageGetItem(page, item));
       tuple.t_len = ItemIdGetLength(item);
       ItemPointerSet(&tuple.t_self, block, offset);
       if (!all_visible) visible = HeapTupleSatisfiesVisibility(&tuple, heap.snapshot, seen->buffer);
@@ -129,7 +152,11 @@ void see_tuples(const HeapBlocks& heap, BlockNumber block, SeenTuples* seen, Blo
       bool exists;
       decided = is_decided(heap, tuple.t_data, &exists, &proof->newest_xid) && exists == visible;
     }
-    if (visible) seen->offsets[seen->count++] = offset;
+    if (!visible) continue;
+    if (leaves_same && offset < service::kMostLines && is_kept(heap, *kept, tuple.t_data))
+      seen->same[offset / 64] |= std::uint64_t{1} << offset % 64;
+    else
+      seen->offsets[seen->count++] = offset;
   }
   proof->lsn = BufferGetLSNAtomic(seen->buffer);
   proof->state = proof->lsn == InvalidXLogRecPtr ? BlockState::kUnproven
@@ -211,7 +238,7 @@ bool visit_block(const HeapBlocks& heap, BlockNumber block, const BlockProof* ke
   heap_page_prune_opt(heap.relation, buffer);
   seen->buffer = buffer;
   LockBuffer(buffer, BUFFER_LOCK_SHARE);
-  see_tuples(heap, block, seen, proof);
+  see_tuples(heap, block, kept, seen, proof);
   LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
   return true;
 }

@@ -31,13 +31,15 @@ struct HeapBlocks : HeapExtent {
   TupleTableSlot* slot;
   BufferAccessStrategy strategy;
   bool checks_conflicts;  ///< of serializable transactions
+  bool leaves_same;       ///< tuples that are kept are not read again
 };
 
 /// The tuples of a block that the snapshot sees, and the pin that keeps them where they are.
 struct SeenTuples {
   Buffer buffer;
   int count;
-  OffsetNumber offsets[MaxHeapTuplesPerPage];
+  OffsetNumber offsets[MaxHeapTuplesPerPage];    ///< but for those in `same`
+  std::uint64_t same[service::kMostLines / 64];  ///< BlockPatch::same
 };
 
 /// Whether a relation is one whose blocks can be read so: a table or materialized view of
@@ -71,7 +73,8 @@ inline bool serves(const HeapBlocks& heap, const service::BlockProof& kept, XLog
 }
 
 /// Visits a block. False where `kept` (may be null) serves. Else *seen are its tuples, to be
-/// released by read_tuples(), and *proof is the block's but for the number of rows.
+/// released by read_tuples(), and *proof is the block's but for the number of rows. Of a heap that
+/// leaves_same, tuples that were read with `kept` are seen as the same.
 bool visit_block(const HeapBlocks& heap, BlockNumber block, const service::BlockProof* kept,
                  SeenTuples* seen, service::BlockProof* proof);
 

@@ -76,11 +76,12 @@ FoundSide* find_table(Connection* connection, std::uint32_t side, Relation relat
   return nullptr;
 }
 
-/// Rows of the blocks that are kept and were not read again.
+/// Rows that are kept and were not read again.
 std::uint64_t proven_rows(const KeptBlocks& kept, std::uint64_t all, const BlocksRead& read) {
   std::uint64_t rows = all;
   for (std::uint64_t i = 0; i < read.count; ++i)
-    if (read.patches[i].block < kept.count) rows -= kept.blocks[read.patches[i].block].rows;
+    if (read.patches[i].block < kept.count)
+      rows += same_rows(read.patches[i]) - kept.blocks[read.patches[i].block].rows;
   for (std::uint64_t block = read.blocks; block < kept.count; ++block)
     rows -= kept.blocks[block].rows;
   return rows;

@@ -47,7 +47,7 @@ constexpr std::uint64_t kMaxStagedBytes = 4 << 20;
 enum MemoryOf { kCoordinates, kIds, kScores, kPatches, kMemories };
 
 /// Changes with ParallelRead, and with what processes that share one rely on.
-constexpr std::uint32_t kVersion = 5;
+constexpr std::uint32_t kVersion = 6;
 
 /// What a process has collected of a range. In the segment that all processes map.
 struct RangeRows {
@@ -93,6 +93,7 @@ struct ParallelRead {
   bool as_stored;         ///< ValueShape::as_stored
   ValueDemands demands;   ///< likewise
   bool filter_may_raise;  ///< ScanFilter::may_raise
+  bool leaves_same;       ///< HeapBlocks::leaves_same
   std::uint64_t limit;    ///< PointBuffer::limit
   int leader;             ///< whose descriptors these are:
   int files[kMemories];
@@ -521,6 +522,7 @@ void describe_reading(const HeapBlocks& heap, const KeptBlocks& kept, const MapR
   shared->as_stored = rows.shape.as_stored;
   shared->demands = rows.shape.demands;
   shared->filter_may_raise = rows.filter.may_raise;
+  shared->leaves_same = heap.leaves_same;
 }
 
 /// Tells the workers where the memory is.
@@ -612,6 +614,7 @@ void help(ParallelRead* shared, shm_toc* toc) {
   const Relation relation = table_open(shared->table, AccessShareLock);
   RangeReader* const reader = make_reader(toc, &kept, &map, &columns, conditions_of(toc));
   HeapBlocks heap = join_blocks(relation, reader->columns.last, shared->extent);
+  heap.leaves_same = shared->leaves_same;
   reader->heap = &heap;
   for (int number = 0; number < kMemories; ++number) reader->memory[number] = &memory[number];
   read_ranges(reader);

@@ -30,6 +30,7 @@
 // Hello says so, and structs go as they are.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -38,7 +39,7 @@
 namespace gpujoin::service {
 
 inline constexpr std::uint32_t kMagic = 0x676a7376;  // gjsv
-inline constexpr std::uint32_t kProtocolVersion = 5;
+inline constexpr std::uint32_t kProtocolVersion = 6;
 inline constexpr int kMostDescriptors = 8;
 inline constexpr int kSides = 2;
 inline constexpr std::uint32_t kBatchesAhead = 2;
@@ -141,6 +142,7 @@ struct BlockProof {
   std::uint64_t newest_xid;  ///< with its epoch; of kCommitted
   std::uint32_t rows;        ///< of the block that are kept
   BlockState state;
+  std::uint64_t horizon = 0;  ///< transactions before it, with epochs, were over for who read it
 };
 
 /// What a backend wants to know of a table's values when it finds it; the service keeps it.
@@ -173,12 +175,33 @@ struct FoundTable {
   TableTraits traits;
 };
 
+/// Line pointers of a block are numbered up to here, if rows of theirs are to stay.
+inline constexpr std::uint32_t kMostLines = 320;
+
 /// A block whose rows replace those that the table has of it.
 struct BlockPatch {
   std::uint32_t block;
   bool lasts;  ///< for other snapshots, too: what the table has of the block serves none any more
   BlockProof proof;
+  /// Of rows that are known by their ctids: a bit for each line pointer whose row stays as the
+  /// table has it. These rows are not sent.
+  std::uint64_t same[kMostLines / 64] = {};
 };
+
+/// Whether a row of the block, known by its ctid, stays.
+inline bool is_same(const BlockPatch& patch, std::int64_t ctid) {
+  const std::uint64_t line = static_cast<std::uint64_t>(ctid) & 0xffff;
+  return line < kMostLines && static_cast<std::uint64_t>(ctid) >> 16 == patch.block &&
+         (patch.same[line / 64] >> line % 64 & 1) != 0;
+}
+
+/// Number of rows that stay.
+inline std::uint32_t same_rows(const BlockPatch& patch) {
+  std::uint32_t rows = 0;
+  for (const std::uint64_t word : patch.same)
+    rows += static_cast<std::uint32_t>(std::popcount(word));
+  return rows;
+}
 
 // ---- Joins
 

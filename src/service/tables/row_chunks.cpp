@@ -10,7 +10,7 @@ namespace {
 
 /// A change copies a whole chunk, so chunks are small; but not so small that there are too many.
 std::uint32_t bits_of(std::uint64_t row_bytes) {
-  constexpr std::uint64_t kChunkBytes = 1 << 17, kFewestRows = 64;
+  constexpr std::uint64_t kChunkBytes = 1 << 14, kFewestRows = 4;
   const std::uint64_t rows =
       std::max(kFewestRows, kChunkBytes / std::max<std::uint64_t>(row_bytes, 1));
   return static_cast<std::uint32_t>(std::bit_width(rows) - 1);
@@ -33,10 +33,11 @@ std::uint64_t RowChunks::bytes() const {
   return all + chunks_.size() * sizeof(void*) * 3;
 }
 
+/// Its bytes are unknown.
 std::shared_ptr<unsigned char> RowChunks::make_chunk() const {
-  const std::size_t bytes = row_bytes_ << bits_;
-  const auto owner = std::make_shared<std::vector<std::uint64_t>>((bytes + 7) / 8);
-  return {owner, reinterpret_cast<unsigned char*>(owner->data())};
+  const std::size_t words = ((row_bytes_ << bits_) + 7) / 8;
+  const auto owner = std::make_shared_for_overwrite<std::uint64_t[]>(words);
+  return {owner, reinterpret_cast<unsigned char*>(owner.get())};
 }
 
 void RowChunks::append(std::shared_ptr<unsigned char> chunk) {
@@ -50,10 +51,11 @@ unsigned char* RowChunks::change(std::uint64_t number) {
   const bool is_of_region =
       first < first_rows_ && chunk.get() == first_->data() + first * row_bytes_;
   if (is_of_region || chunk.use_count() > 1) {
-    std::uint64_t rows = std::uint64_t{1} << bits_;
-    if (is_of_region) rows = std::min(rows, first_rows_ - first);
+    const std::uint64_t all = std::uint64_t{1} << bits_;
+    const std::uint64_t rows = is_of_region ? std::min(all, first_rows_ - first) : all;
     std::shared_ptr<unsigned char> own = make_chunk();
     std::memcpy(own.get(), chunk.get(), rows * row_bytes_);
+    std::memset(own.get() + rows * row_bytes_, 0, (all - rows) * row_bytes_);
     chunk = std::move(own);
     places_[number >> bits_] = chunk.get();
   }
@@ -61,7 +63,10 @@ unsigned char* RowChunks::change(std::uint64_t number) {
 }
 
 void RowChunks::reserve(std::uint64_t rows) {
-  while (chunks_.size() << bits_ < rows) append(make_chunk());
+  while (chunks_.size() << bits_ < rows) {
+    append(make_chunk());
+    std::memset(chunks_.back().get(), 0, row_bytes_ << bits_);
+  }
 }
 
 void RowChunks::place(Dataset* data) const {

@@ -16,16 +16,27 @@ bool comes_before(const FoundRow& a, const FoundRow& b) {
   return a.distance != b.distance ? a.distance < b.distance : a.id < b.id;
 }
 
-/// The rows in changed and new slots that lie within the request's eps of its left row, in order.
+/// The changed and new slots that have a row, whose id is a ctid.
+std::vector<std::uint64_t> changed_rows(const Dataset& rows, const TableChanges& changes) {
+  std::vector<std::uint64_t> slots;
+  slots.reserve(changes.changed.size() + rows.rows - changes.base->ids.size());
+  const auto add = [&](std::uint64_t slot) {
+    if (rows.ids[slot] != 0) slots.push_back(slot);
+  };
+  for (const std::uint64_t slot : changes.changed) add(slot);
+  for (std::uint64_t slot = changes.base->ids.size(); slot < rows.rows; ++slot) add(slot);
+  return slots;
+}
+
+/// The rows in changed and new slots that lie within eps of the request's left row, in order.
 template <Metric M, class T>
-std::vector<FoundRow> find_changed(const JoinRequest& request, const TableChanges& changes) {
+std::vector<FoundRow> find_changed(const JoinRequest& request, double eps,
+                                   const TableChanges& changes) {
   const Dataset& rows = request.right();
   constexpr std::size_t kAtOnce = 4;  // sums of several rows do not wait for each other
-  std::vector<std::uint64_t> slots(changes.changed.begin(), changes.changed.end());
-  for (std::uint64_t slot = changes.base->ids.size(); slot < rows.rows; ++slot)
-    slots.push_back(slot);
+  const std::vector<std::uint64_t> slots = changed_rows(rows, changes);
   std::vector<FoundRow> found;
-  const double most = make_threshold(M, request.eps()).raw;
+  const double most = make_threshold(M, eps).raw;
   const T* const left = point<T>(request.left(), 0);
   for (std::size_t first = 0; first < slots.size(); first += kAtOnce) {
     const std::size_t count = std::min(kAtOnce, slots.size() - first);
@@ -47,16 +58,17 @@ std::vector<FoundRow> find_changed(const JoinRequest& request, const TableChange
 }
 
 template <class T>
-std::vector<FoundRow> find_changed(const JoinRequest& request, const TableChanges& changes) {
+std::vector<FoundRow> find_changed(const JoinRequest& request, double eps,
+                                   const TableChanges& changes) {
   switch (request.metric()) {
     case Metric::kL1:
-      return find_changed<Metric::kL1, T>(request, changes);
+      return find_changed<Metric::kL1, T>(request, eps, changes);
     case Metric::kLInf:
-      return find_changed<Metric::kLInf, T>(request, changes);
+      return find_changed<Metric::kLInf, T>(request, eps, changes);
     case Metric::kCosine:
-      return find_changed<Metric::kCosine, T>(request, changes);
+      return find_changed<Metric::kCosine, T>(request, eps, changes);
     default:
-      return find_changed<Metric::kL2, T>(request, changes);
+      return find_changed<Metric::kL2, T>(request, eps, changes);
   }
 }
 
@@ -79,9 +91,10 @@ Status search_table(SearchBatches& searches, const JoinRequest& request, const T
     std::erase_if(found, [&](const FoundRow& row) { return changes.ids.contains(row.id); });
     if (are_all || found.size() >= count || spare >= most_spare) break;
   }
+  const double eps = found.size() < count ? request.eps() : found[count - 1].distance;
   const std::vector<FoundRow> changed = request.right().scalar == ScalarType::kFloat32
-                                            ? find_changed<float>(request, changes)
-                                            : find_changed<double>(request, changes);
+                                            ? find_changed<float>(request, eps, changes)
+                                            : find_changed<double>(request, eps, changes);
   const auto unchanged = static_cast<std::ptrdiff_t>(found.size());
   found.insert(found.end(), changed.begin(), changed.end());
   std::inplace_merge(found.begin(), found.begin() + unchanged, found.end(), comes_before);

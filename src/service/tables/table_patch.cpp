@@ -26,10 +26,11 @@ TablePatch read_patch(const SideMessage& side, ClientRows rows) {
                   (patch.blocks.empty() || patch.blocks.back().block < block.block) &&
                   static_cast<std::uint32_t>(block.proof.state) <=
                       static_cast<std::uint32_t>(BlockState::kCommitted) &&
-                  is_bool(block.lasts),
+                  is_bool(block.lasts) && same_rows(block) <= block.proof.rows,
               "the blocks of a table are not in order");
-      patch.blocks.push_back({block, next_row});
-      next_row += block.proof.rows;
+      const std::uint32_t new_rows = block.proof.rows - same_rows(block);
+      patch.blocks.push_back({block, next_row, new_rows});
+      next_row += new_rows;
     }
   }
   require(next_row == side.rows,

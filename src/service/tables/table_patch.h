@@ -9,9 +9,10 @@
 namespace gpujoin::service {
 
 struct TablePatch {
-  /// A block, whose rows lie together in `rows` from `first_row` on.
+  /// A block. Rows that do not stay as they are lie together in `rows` from `first_row` on.
   struct Block : BlockPatch {
     std::uint64_t first_row;
+    std::uint32_t new_rows;
   };
 
   std::vector<Block> blocks;  ///< ascending

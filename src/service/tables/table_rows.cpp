@@ -83,27 +83,41 @@ bool TableRows::has_same_row(std::uint64_t slot, const TablePatch& patch, std::u
          });
 }
 
+/// Number of the block's rows here that the patch has stay as they are.
+std::uint32_t TableRows::rows_that_stay(const TablePatch::Block& block) const {
+  if (block.new_rows == block.proof.rows || block.block >= blocks_.size()) return 0;
+  const Slots& slots = blocks_[block.block];
+  std::uint32_t rows = 0;
+  for (std::uint32_t place = 0; place < slots.rows; ++place)
+    rows += is_same(block, id_at(slots.slot(place))) ? 1 : 0;
+  return rows;
+}
+
 /// By row of the block as it was read: the row there that has its id, or kNowhere.
 std::vector<std::uint32_t> TableRows::places_of(const TablePatch& patch,
                                                 const TablePatch::Block& block) const {
   const Slots& slots = blocks_[block.block];
-  const auto* const ids = names_.ids.as<std::int64_t>() + slots.first;
   const auto* const read = patch.rows.ids.as<std::int64_t>() + block.first_row;
-  std::vector<std::uint32_t> places(block.proof.rows, kNowhere);
-  if (std::equal(ids, ids + slots.rows, read, read + places.size())) {  // as it nearly always is
+  std::vector<std::uint32_t> places(block.new_rows, kNowhere);
+  if (places.empty()) return places;
+  const auto* const ids = names_.ids.as<std::int64_t>() + slots.first;
+  if (slots.rows <= slots.count &&
+      std::equal(ids, ids + slots.rows, read, read + places.size())) {  // as it nearly always is
     std::iota(places.begin(), places.end(), 0u);
     return places;
   }
-  std::vector<std::uint32_t> by_id(slots.rows);
-  std::iota(by_id.begin(), by_id.end(), 0u);
+  const auto id_of = [&](std::uint32_t place) { return id_at(slots.slot(place)); };
+  std::vector<std::uint32_t> by_id;
+  for (std::uint32_t place = 0; place < slots.rows; ++place)
+    if (!is_same(block, id_of(place))) by_id.push_back(place);
   std::sort(by_id.begin(), by_id.end(),
-            [ids](std::uint32_t a, std::uint32_t b) { return ids[a] < ids[b]; });
+            [&](std::uint32_t a, std::uint32_t b) { return id_of(a) < id_of(b); });
   std::vector<bool> is_taken(slots.rows, false);
   for (std::uint32_t row = 0; row < places.size(); ++row) {
     const auto found =
         std::lower_bound(by_id.begin(), by_id.end(), read[row],
-                         [ids](std::uint32_t place, std::int64_t id) { return ids[place] < id; });
-    if (found == by_id.end() || ids[*found] != read[row] || is_taken[*found]) continue;
+                         [&](std::uint32_t place, std::int64_t id) { return id_of(place) < id; });
+    if (found == by_id.end() || id_of(*found) != read[row] || is_taken[*found]) continue;
     places[row] = *found;
     is_taken[*found] = true;
   }
@@ -115,14 +129,14 @@ bool TableRows::has_same_rows(const TablePatch& patch, const TablePatch::Block& 
   if (block.block >= blocks_.size()) return block.proof.rows == 0;
   const Slots& slots = blocks_[block.block];
   if (slots.rows != block.proof.rows) return false;
-  if (slots.rows == 0) return true;
+  if (block.new_rows == 0) return rows_that_stay(block) == slots.rows;
   if (!has_form_of(patch.rows)) return false;
   const std::vector<std::uint32_t> places = places_of(patch, block);
   for (std::uint32_t row = 0; row < places.size(); ++row)
     if (places[row] == kNowhere ||
-        !has_same_row(slots.first + places[row], patch, block.first_row + row))
+        !has_same_row(slots.slot(places[row]), patch, block.first_row + row))
       return false;
-  return true;
+  return rows_that_stay(block) + block.new_rows == block.proof.rows;
 }
 
 bool TableRows::is_changed_by(const TablePatch& patch, bool lasting) const {
@@ -132,11 +146,12 @@ bool TableRows::is_changed_by(const TablePatch& patch, bool lasting) const {
   });
 }
 
-/// Rows of the blocks that stay as they are.
+/// Rows that stay as they are.
 std::uint64_t TableRows::rows_left_by(const TablePatch& patch, bool lasting) const {
   std::uint64_t rows = live_;
   for (const auto& block : patch.blocks)
-    if (block.block < blocks_.size() && regards(block, lasting)) rows -= blocks_[block.block].rows;
+    if (block.block < blocks_.size() && regards(block, lasting))
+      rows -= blocks_[block.block].rows - rows_that_stay(block);
   for (std::uint64_t block = patch.table_blocks; block < blocks_.size(); ++block)
     rows -= blocks_[block].rows;
   return rows;
@@ -148,8 +163,9 @@ void TableRows::adopt(TablePatch& patch, bool lasting) {
   std::uint64_t live = 0;
   for (const auto& block : patch.blocks) {
     if (!regards(block, lasting)) continue;
-    blocks[block.block] = {block.first_row, block.proof.rows, block.proof.rows};
-    live += block.proof.rows;
+    blocks[block.block] = {
+        .first = block.first_row, .count = block.new_rows, .rows = block.new_rows};
+    live += block.new_rows;
   }
   blocks_ = std::move(blocks);
   live_ = live;
@@ -163,7 +179,7 @@ void TableRows::adopt(TablePatch& patch, bool lasting) {
 void TableRows::keep_base() {
   if (changes_.version == 0 || changes_.base) return;
   const auto* const ids = names_.ids.as<std::int64_t>();
-  changes_.base = std::make_shared<const TableBase>(TableBase{points_, {ids, ids + end_}});
+  changes_.base = std::make_shared<const TableBase>(TableBase{points_, {ids, ids + end_}, live_});
 }
 
 Dataset TableRows::base_view(const DatasetKey& key) const {
@@ -184,9 +200,10 @@ bool TableRows::has_many_changes() const {
   constexpr std::uint64_t kMostNumbers = 1 << 23;  // a few milliseconds of one core
   if (changes_.version == 0) return true;
   if (!changes_.base) return false;
-  const std::uint64_t slots = changes_.base->ids.size();
-  const std::uint64_t rows = changes_.changed.size() + end_ - slots;
-  return rows > slots / 4 || rows * dims_ > kMostNumbers;
+  const std::uint64_t changed = changes_.changed.size(), slots = changes_.base->ids.size();
+  const std::uint64_t unchanged = changes_.base->rows - std::min(changes_.base->rows, changed);
+  const std::uint64_t others = live_ - std::min(live_, unchanged);
+  return std::max(changed, others) > slots / 4 || others * dims_ > kMostNumbers;
 }
 
 void TableRows::clear(std::uint64_t first, std::uint64_t count) {
@@ -231,42 +248,69 @@ void TableRows::reserve(std::uint64_t slots) {
   }
 }
 
-/// If the block has too few slots, it gets new ones at the end of all slots. Rows that are there
-/// already stay in their slots, but the last ones take the places of rows that have gone.
+/// Number of slots that a block needs beyond those that it has.
+std::uint32_t TableRows::slots_for(const TablePatch::Block& block) const {
+  const std::uint32_t rows = block.proof.rows;
+  if (block.block >= blocks_.size()) return rows;
+  const Slots& slots = blocks_[block.block];
+  if (rows <= slots.places()) return 0;
+  return slots.more_count == 0 ? rows - slots.count
+                               : std::max(rows - slots.count, 2 * slots.more_count);
+}
+
+/// Gives a block the slots that it needs, after all others. Rows stay where they are, but for those
+/// in slots that it got later.
+void TableRows::add_slots(const TablePatch::Block& block) {
+  Slots& slots = blocks_[block.block];
+  const std::uint32_t count = slots_for(block);
+  if (count == 0) return;
+  const Slots old = slots;
+  const bool is_last = old.more_count == 0 && old.first + old.count == end_;
+  if (old.count == 0) slots.first = end_;
+  if (old.count == 0 || is_last) {
+    slots.count += count;
+  } else {
+    slots.more_first = end_;
+    slots.more_count = count;
+  }
+  end_ += count;
+  for (std::uint32_t place = old.count; place < old.rows; ++place)
+    set_row(slots.slot(place), points_.row(old.slot(place)), names_, old.slot(place));
+  clear(old.more_first, old.more_count);
+  for (std::uint32_t place = block.proof.rows; place < slots.places(); ++place)
+    clear(slots.slot(place), 1);
+}
+
+/// Rows that are there already stay in their slots, but the last ones take the places of rows that
+/// have gone.
 void TableRows::put(const TablePatch& patch, const TablePatch::Block& block) {
   Slots& slots = blocks_[block.block];
-  const std::uint32_t rows = block.proof.rows;
-  live_ = live_ - slots.rows + rows;
-  if (rows > slots.count) {
-    const bool is_last = slots.count > 0 && slots.first + slots.count == end_;
-    if (!is_last) {
-      clear(slots.first, slots.count);
-      slots.first = end_;
-      slots.rows = 0;
-    }
-    end_ = slots.first + rows;
-    slots.count = rows;
-  }
+  require(rows_that_stay(block) + block.new_rows == block.proof.rows,
+          "a table lacks rows that are to stay");
+  live_ = live_ - slots.rows + block.proof.rows;
+  add_slots(block);
   const std::vector<std::uint32_t> places = places_of(patch, block);
   const auto set_row_of_patch = [&](std::uint64_t slot, std::uint32_t row) {
     const std::uint64_t number = block.first_row + row;
     set_row(slot, patch.rows.coordinates.data() + number * points_.row_bytes(), patch.rows, number);
   };
   std::vector<bool> stays(slots.rows, false);
-  for (std::uint32_t row = 0; row < rows; ++row) {
+  for (std::uint32_t place = 0; place < slots.rows; ++place)
+    stays[place] = is_same(block, id_at(slots.slot(place)));
+  for (std::uint32_t row = 0; row < block.new_rows; ++row) {
     if (places[row] == kNowhere) continue;
     stays[places[row]] = true;
-    const std::uint64_t slot = slots.first + places[row];
+    const std::uint64_t slot = slots.slot(places[row]);
     if (!has_same_row(slot, patch, block.first_row + row)) set_row_of_patch(slot, row);
   }
   for (std::uint32_t place = slots.rows; place-- > 0;) {
     if (stays[place]) continue;
-    const std::uint64_t last = slots.first + --slots.rows;
-    if (slots.first + place != last) set_row(slots.first + place, points_.row(last), names_, last);
+    const std::uint64_t last = slots.slot(--slots.rows);
+    if (slots.slot(place) != last) set_row(slots.slot(place), points_.row(last), names_, last);
     clear(last, 1);
   }
-  for (std::uint32_t row = 0; row < rows; ++row)
-    if (places[row] == kNowhere) set_row_of_patch(slots.first + slots.rows++, row);
+  for (std::uint32_t row = 0; row < block.new_rows; ++row)
+    if (places[row] == kNowhere) set_row_of_patch(slots.slot(slots.rows++), row);
 }
 
 void TableRows::apply(TablePatch& patch, bool lasting) {
@@ -280,13 +324,12 @@ void TableRows::apply(TablePatch& patch, bool lasting) {
   require(patch.rows.rows == 0 || has_form_of(patch.rows),
           "the rows of a table have different numbers of dimensions, or some have no score");
   std::uint64_t more_slots = 0;
-  for (const auto* const block : changed)
-    if (block->block >= blocks_.size() || block->proof.rows > blocks_[block->block].count)
-      more_slots += block->proof.rows;
+  for (const auto* const block : changed) more_slots += slots_for(*block);
   keep_base();
   reserve(end_ + more_slots);
   for (std::uint64_t block = patch.table_blocks; block < blocks_.size(); ++block) {
     clear(blocks_[block].first, blocks_[block].count);
+    clear(blocks_[block].more_first, blocks_[block].more_count);
     live_ -= blocks_[block].rows;
   }
   blocks_.resize(patch.table_blocks);
@@ -318,9 +361,8 @@ void TableRows::pack() {
     names.*array = Region(kName, live_ * bytes);
     unsigned char* to = (names.*array).data();
     for (const Slots& slots : blocks_) {
-      if (slots.rows == 0) continue;
-      std::memcpy(to, (names_.*array).data() + slots.first * bytes, slots.rows * bytes);
-      to += slots.rows * bytes;
+      for (std::uint32_t place = 0; place < slots.rows; ++place, to += bytes)
+        std::memcpy(to, (names_.*array).data() + slots.slot(place) * bytes, bytes);
     }
   }
   names_ = std::move(names);
@@ -329,11 +371,11 @@ void TableRows::pack() {
   std::uint64_t next = 0;
   for (const Slots& slots : blocks_)
     for (std::uint32_t row = 0; row < slots.rows; ++row)
-      std::memcpy(points.change(next++), points_.row(slots.first + row), points_.row_bytes());
+      std::memcpy(points.change(next++), points_.row(slots.slot(row)), points_.row_bytes());
   points_ = std::move(points);
   end_ = 0;
   for (Slots& slots : blocks_) {
-    slots = {end_, slots.rows, slots.rows};
+    slots = {.first = end_, .count = slots.rows, .rows = slots.rows};
     end_ += slots.rows;
   }
   changes_ = {};

@@ -18,6 +18,7 @@ namespace gpujoin::service {
 struct TableBase {
   RowChunks points;
   std::vector<std::int64_t> ids;  ///< by slot
+  std::uint64_t rows;             ///< in these slots
 };
 
 /// How rows differ from an earlier version: some of its slots have changed, and there are slots
@@ -73,10 +74,16 @@ class TableRows {
   int holds = 0;
 
  private:
+  /// A block's slots lie together, but for some that it got later.
   struct Slots {
-    std::uint64_t first = 0;
-    std::uint32_t count = 0;
-    std::uint32_t rows = 0;  ///< the first ones are used
+    std::uint64_t first = 0, more_first = 0;
+    std::uint32_t count = 0, more_count = 0;
+    std::uint32_t rows = 0;  ///< in the first places
+
+    std::uint32_t places() const { return count + more_count; }
+    std::uint64_t slot(std::uint32_t place) const {
+      return place < count ? first + place : more_first + (place - count);
+    }
   };
   bool regards(const TablePatch::Block& block, bool lasting) const {
     return !lasting || block.lasts || block.block >= blocks_.size();
@@ -84,6 +91,7 @@ class TableRows {
   std::uint64_t bytes_in(Region RowNames::*array) const;
   bool has_form_of(const ClientRows& rows) const;
   bool has_same_row(std::uint64_t slot, const TablePatch& patch, std::uint64_t row) const;
+  std::uint32_t rows_that_stay(const TablePatch::Block& block) const;
   bool has_same_rows(const TablePatch& patch, const TablePatch::Block& block) const;
   std::vector<std::uint32_t> places_of(const TablePatch& patch,
                                        const TablePatch::Block& block) const;
@@ -96,6 +104,9 @@ class TableRows {
   void note_change(std::uint64_t slot);
   void set_row(std::uint64_t slot, const unsigned char* point, const RowNames& names,
                std::uint64_t row);
+  std::int64_t id_at(std::uint64_t slot) const { return names_.ids.as<std::int64_t>()[slot]; }
+  std::uint32_t slots_for(const TablePatch::Block& block) const;
+  void add_slots(const TablePatch::Block& block);
   void put(const TablePatch& patch, const TablePatch::Block& block);
   void reserve(std::uint64_t slots);
 
