@@ -42,7 +42,9 @@ void read_block_range(const HeapBlocks& heap, const KeptBlocks& kept, const MapR
     MemoryContextReset(scratch);
     patch.block = block;
     std::copy(std::begin(seen.same), std::end(seen.same), patch.same);
-    patch.proof.rows = static_cast<std::uint32_t>(points.rows - before) + same_rows(patch);
+    const auto rows = static_cast<std::uint32_t>(points.rows - before);
+    patch.proof.rows = rows + same_rows(patch);
+    if (rows != static_cast<std::uint32_t>(seen.count)) patch.proof.horizon = 0;  // some are NULL
     patch.lasts = replaces(patch.proof, old);
     reserve_next(context, &read->patches, read->count, &read->room);
     read->patches[read->count++] = patch;

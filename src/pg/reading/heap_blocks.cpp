@@ -63,7 +63,8 @@
 // stays when it is frozen. An xmin of long ago that looks like one to come is not before the
 // horizon; pg_surgery makes it no normal one.) If nobody has deleted it by now, nobody had then,
 // and all tuples of such a page that are not deleted were read: so the tuple was, with the values
-// that it has.
+// that it has. It has a row that is kept, unless its value is NULL: a block with such tuples has no
+// horizon.
 #include "pg/reading/heap_blocks.h"
 
 extern "C" {

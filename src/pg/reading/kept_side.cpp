@@ -81,7 +81,7 @@ std::uint64_t proven_rows(const KeptBlocks& kept, std::uint64_t all, const Block
   std::uint64_t rows = all;
   for (std::uint64_t i = 0; i < read.count; ++i)
     if (read.patches[i].block < kept.count)
-      rows += same_rows(read.patches[i]) - kept.blocks[read.patches[i].block].rows;
+      rows -= kept.blocks[read.patches[i].block].rows - same_rows(read.patches[i]);
   for (std::uint64_t block = read.blocks; block < kept.count; ++block)
     rows -= kept.blocks[block].rows;
   return rows;

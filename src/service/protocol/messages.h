@@ -142,7 +142,9 @@ struct BlockProof {
   std::uint64_t newest_xid;  ///< with its epoch; of kCommitted
   std::uint32_t rows;        ///< of the block that are kept
   BlockState state;
-  std::uint64_t horizon = 0;  ///< transactions before it, with epochs, were over for who read it
+  /// Transactions before it, with epochs, were over for who read the block, and each tuple that was
+  /// seen has a row. 0: some have none.
+  std::uint64_t horizon = 0;
 };
 
 /// What a backend wants to know of a table's values when it finds it; the service keeps it.
