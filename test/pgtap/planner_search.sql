@@ -139,6 +139,38 @@ SELECT is(property('Search Method', 'SELECT id FROM a WHERE p <-> point(1, 1) < 
 SELECT is(property('Order By', 'SELECT id FROM a ORDER BY 1 - (p <-> point(1, 1)) DESC LIMIT 2'), '(''1''::double precision - (p <-> ''(1,1)''::point)) DESC');
 SELECT is(property('Index', 'SELECT id FROM a ORDER BY p <-> point(1, 1) LIMIT 2'), 'kept', 'the table was searched before');
 SELECT cmp_ok(property('Rows Fetched', 'SELECT id FROM a ORDER BY p <-> point(1, 1) LIMIT 2')::int, '<', 40, 'few rows are fetched');
+-- Inner products of pgvector's types: of rows of any length, whose longest ones change, of one length, without a length, and beyond
+-- single precision.
+SELECT count(*) > 0 AS has_vector FROM pg_available_extension_versions
+WHERE name = 'vector' AND string_to_array(version, '.')::int[] >= '{0,7}' \gset
+\if :has_vector
+CREATE EXTENSION IF NOT EXISTS vector SCHEMA public;
+CREATE TABLE lengths AS SELECT i AS id, i % 7 AS grp,
+  CASE WHEN i % 17 <> 0 THEN ARRAY[few(i, 9) - 4, few(i, 7) - 3, few(i, 5) - 2, i % 3 - 1]::float4[]::vector END AS v FROM generate_series(1, 1500) i;
+CREATE TABLE units AS SELECT id, grp, l2_normalize(v) AS v FROM lengths WHERE v IS NOT NULL AND vector_norm(v) > 0;
+CREATE TABLE zeros AS SELECT id, grp, '[0,0,0,0]'::vector AS v FROM lengths WHERE id < 30;
+CREATE TABLE extremes AS SELECT id, grp, CASE WHEN id = 5 THEN '[3e38,-3e38,3e38,1]' ELSE v END AS v FROM lengths;
+CREATE TABLE asked AS SELECT id, v FROM lengths WHERE id % 149 = 5
+  UNION ALL VALUES (-1, '[0,0,0,0]'::vector), (-2, '[1e-30,0,0,0]'::vector), (-3, '[3e38,3e38,0,0]'::vector);
+CREATE TABLE halves AS SELECT id, grp, v::halfvec AS v FROM lengths;
+CREATE TABLE sparse AS SELECT id, grp, v::sparsevec(4) AS v FROM lengths;
+CREATE FUNCTION same_products() RETURNS SETOF text LANGUAGE sql AS $$
+  SELECT same(q, CASE WHEN t NOT IN ('extremes', 'sparse') AND q !~ 'asked' THEN true END) FROM unnest('{lengths,units,zeros,extremes,halves,sparse}'::text[]) t,
+    (VALUES ('SELECT id, v <#> %2$L FROM %1$s ORDER BY v <#> %2$L, id LIMIT 12'), ('SELECT id FROM %1$s WHERE v <#> %2$L < -3 ORDER BY id'),
+      ('SELECT id FROM %1$s WHERE v <#> %2$L <= -0.5 ORDER BY v <#> %2$L, id LIMIT 7'), ('SELECT id FROM %1$s ORDER BY (v <#> %2$L) * -1 DESC NULLS LAST, id LIMIT 5'),
+      ('SELECT a.id, (SELECT x.id FROM %1$s x ORDER BY x.v <#> a.v, x.id LIMIT 1), (SELECT count(*) FROM %1$s x WHERE x.v <#> a.v <= -2) FROM asked a ORDER BY 1')) v(form),
+    format(form, t, CASE t WHEN 'sparse' THEN '{1:1,2:2,3:-3,4:0.5}/4' ELSE '[1,2,-3,0.5]' END) q
+  WHERE q !~ 'asked' OR t NOT IN ('halves', 'sparse')
+$$;
+ANALYZE lengths, units, zeros, extremes, asked, halves, sparse;
+SELECT same_products();
+SELECT is(gpu_prewarm('units', metric => 'inner_product'), (SELECT count(*) FROM units), 'products are prewarmed');
+UPDATE lengths SET v = (SELECT array_agg(x * 3 ORDER BY n) FROM unnest(v::float4[]) WITH ORDINALITY u(x, n))::vector WHERE id % 100 = 5;
+UPDATE zeros SET v = '[5,5,5,5]' WHERE id = 7;
+DELETE FROM units WHERE id % 50 = 1;
+SELECT same_products();
+\endif
+
 -- Distances that the query writes out.
 CREATE TABLE flat AS SELECT id, grp, p[0] AS x, p[1] AS y, nullif(few(id, 359), 3) - 180.5::float8 AS lon, few(id, 170) - 85.0::float8 AS lat FROM a;
 CREATE TABLE nowhere AS SELECT id, grp, x, y, lon, CASE WHEN id = 77 THEN 95 ELSE lat END AS lat FROM flat;
@@ -154,6 +186,14 @@ FROM unnest(ARRAY['acos(sin(radians(52.5)) * sin(radians(lat)) + cos(radians(52.
   '2 * asin(sqrt(sin(radians(lat) / 2) ^ 2 + cos(radians(lat)) * sin(radians(lon - 10) / 2) ^ 2))']) d;
 SELECT same(format('SELECT b.id, (SELECT f.id FROM flat f ORDER BY %s, f.id LIMIT 1), (SELECT count(*) FROM flat f WHERE %1$s < 3) FROM flat b WHERE b.id %% 97 = 5 ORDER BY 1', d), true)
 FROM unnest(ARRAY['sqrt((f.x - b.x) ^ 2 + (b.y - f.y) ^ 2)', 'degrees(2 * asin(sqrt(sin(radians(f.lat - b.lat) / 2) ^ 2 + cos(radians(b.lat)) * cos(radians(f.lat)) * sin(radians(f.lon - b.lon) / 2) ^ 2)))']) d;
+-- Computed values. What may fail is computed in a subtransaction; if it fails, the table is scanned.
+SELECT same('SELECT b.id, (SELECT ' || q || ') FROM b ORDER BY 1', searches) FROM (VALUES
+  ('count(*) FROM a x WHERE ARRAY[x.r, x.id]::float8[] <-> ARRAY[b.r, b.id]::float8[] <= 3', true), ('x.id FROM a x ORDER BY point(x.id, x.grp) <-> point(b.id, 1), x.id LIMIT 1', true),
+  ('count(*) FROM a x WHERE point(100.0 / (x.grp + 1), x.id) <-> b.p < 30', true), ('x.id FROM parts x ORDER BY x.p + point(1, 1) <-> b.p, x.id LIMIT 1', true),
+  ('count(*) FROM a x WHERE (x.id - b.id) ^ 2 + (x.grp - b.grp) ^ 2 < 20', true), ('count(*) FROM a x WHERE point(100.0 / (x.grp - 3), x.id) <-> b.p < 30', NULL),
+  ('count(*) FROM a x WHERE x.grp <> 3 AND point(100 / (x.grp - 3), x.id) <-> b.p < 30', false), ('count(*) FROM a x WHERE point(x.id, random()) <-> b.p < 30 AND false', false)) v(q, searches);
+SELECT same('SELECT b.id, (SELECT count(*) FROM guarded x WHERE point(100 / (x.grp - 3), x.id) <-> b.p < 30) FROM b ORDER BY 1', NULL);
+SELECT same('SELECT id FROM a ORDER BY (p + point(1, 1)) <-> point(20, 30), id LIMIT 5', true), same('SELECT id FROM a WHERE ARRAY[r, id]::float8[] <-> ARRAY[1, 2]::float8[] < 9 ORDER BY id', true);
 -- A radius beside a distance of two rows, in one condition.
 SELECT same('SELECT a.id, b.id FROM flat a, flat b WHERE (abs(a.x - 20) < 3 AND sqrt((a.x - b.x) ^ 2 + (a.y - b.y) ^ 2) < 2 OR sqrt((a.x - b.x) ^ 2 + (a.y - b.y) ^ 2) < 1) ORDER BY 1, 2', NULL);
 

@@ -39,8 +39,8 @@ INSERT INTO queries VALUES
   ('SELECT a.id, n.id FROM a, LATERAL (SELECT id FROM b ORDER BY a.v <-> b.v DESC LIMIT 3) n', 'b: the subquery in LATERAL does not sort by a distance between values of both rows, the nearest first, or sorts by another expression after it'),
   ('SELECT a.id, n.id FROM a, LATERAL (SELECT id FROM b WHERE random() < 0.5 ORDER BY a.v <-> b.v LIMIT 3) n', 'b: conditions or results of the subquery in LATERAL are volatile, hold subqueries, or may raise an error where another condition would have come first'),
   ('SELECT * FROM a FULL JOIN b ON a.v <-> b.v <= 1 AND a.id = b.id', 'a, b: the node serves no such join, as a FULL JOIN'), ('SELECT * FROM a JOIN b ON a.v <-> b.v <= 1 WHERE a.id = 7', 'a, b: served'),
-  ('SELECT id, (SELECT count(*) FROM few WHERE a.v <-> few.v <= 1) FROM a', 'few: a subquery compares the table with one row of the outer query at a time, and no search serves it: the table is small, or the compared value is not a column of it'),
-  ('SELECT id, (SELECT count(*) FROM b WHERE a.v <-> ARRAY[b.x + 1, b.x] <= 1) FROM a', 'b: a subquery compares the table with one row of the outer query at a time, and no search serves it: the table is small, or the compared value is not a column of it'),
+  ('SELECT id, (SELECT count(*) FROM few WHERE a.v <-> few.v <= 1) FROM a', 'few: a subquery compares the table with one row of the outer query at a time, and no search serves it: the table is small, or the compared value cannot be computed for all its rows'),
+  ('SELECT id, (SELECT count(*) FROM b WHERE a.v <-> ARRAY[b.x + 1, b.x] <= 1) FROM a', 'b: served by search'),
   ('SELECT * FROM a JOIN b ON a.id = b.id JOIN a c ON (b.v <-> c.v) + (a.v <-> c.v) < 0.2', 'a, b, c: served');
 SELECT is(why_of(query), answer, query) FROM queries;
 SELECT is((SELECT count(*) FROM queries, gpu_why(query) WHERE served AND (reason <> 'served by search' OR hint IS NOT NULL) OR NOT served AND reason IS NULL OR condition IS NULL), 0::bigint, 'a reason where one is due');

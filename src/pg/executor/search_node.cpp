@@ -21,6 +21,7 @@
 #include "pg/settings.h"
 #include "pg/store/huge_array.h"
 #include "pg/trap.h"
+#include "pg/types/product_test.h"
 
 extern "C" {
 #include "catalog/pg_operator_d.h"
@@ -81,7 +82,7 @@ struct SortedRows {
 struct SearchNode {
   CustomScanState css;  // first: PostgreSQL knows no more than this
   SearchPlan plan;
-  ExprState *value, *eps, *order;
+  ExprState *value, *eps, *order, *computed;
   LateRows* rows;                ///< fetches rows and scans the table
   MemoryContext search_context;  ///< of `search`
   MemoryContext point_context;   ///< of `point`
@@ -89,6 +90,7 @@ struct SearchNode {
   bool is_tried;                 ///< open_table_search() was called
   std::uint64_t started;         ///< searches that the plan above started so far
   PointBuffer point;             ///< the value as the engine's point
+  LiftedSides lifted;            ///< where is_product()
   SearchSource source;
   Neighbors near;
   SortedRows sorted;
@@ -128,7 +130,25 @@ bool take_value(SearchNode* node) {
   MemoryContextSwitchTo(caller);
   if (found.problem != ValueProblem::kNone) return false;
   const Dataset point = finish_points(&node->point);
+  if (is_product(test)) node->lifted = lift_value(point, node->search->shape.lifted_norm);
   return has_room_for(point) && is_finite_row(point, 0) && point.dims == node->search->kept.dims;
+}
+
+/// The number of dimensions of the value.
+std::uint32_t value_dims(const SearchNode* node) { return node->search->shape.dims; }
+
+/// The engine's distances for a radius.
+EpsBand band_within(const SearchNode* node, double eps) {
+  const SimilarityTest& test = node->plan.radius;
+  return is_product(test) ? product_band(node->lifted, eps, value_dims(node))
+                          : eps_band(test, eps, node->point.dims);
+}
+
+/// The distance of the engine beyond which rows surely come later than one at this distance.
+double surely_beyond(const SearchNode* node, double distance) {
+  const SimilarityTest& test = node->plan.test;
+  return is_product(test) ? surely_less_beyond(node->lifted, distance, value_dims(node), test.open)
+                          : surely_beyond(test, distance, node->point.dims);
 }
 
 /// Which rows a radius leaves.
@@ -141,7 +161,7 @@ Reach find_reach(SearchNode* node) {
   bool is_null;
   const Datum eps = evaluate(node, node->eps, &is_null);
   if (is_null) return Reach::kUnknown;
-  const EpsBand band = eps_band(node->plan.radius, DatumGetFloat8(eps), node->point.dims);
+  const EpsBand band = band_within(node, DatumGetFloat8(eps));
   if (!band.engine_serves) return Reach::kUnknown;
   node->near.select = band.select;
   return band.none ? Reach::kNone : Reach::kSome;
@@ -161,6 +181,68 @@ Reach prepare_search(SearchNode* node) {
 
 // ---- Neighbors
 
+/// Adds the computed values of all rows.
+bool collect_rows(RowCollector* rows, SearchNode* node) {
+  ExprContext* const expressions = expressions_of(node);
+  LateRows* const scan =
+      open_late_rows(node->css.ss.ss_currentRelation, node->css.ss.ps.state->es_snapshot);
+  while (TupleTableSlot* const row = next_late_row(scan)) {
+    CHECK_FOR_INTERRUPTS();
+    ResetExprContext(expressions);
+    expressions->ecxt_scantuple = row;
+    Datum values[2] = {Int64GetDatum(scan->held), 0};
+    bool nulls[2] = {false, false};
+    values[1] = evaluate(node, node->computed, &nulls[1]);
+    const MemoryContext caller = MemoryContextSwitchTo(expressions->ecxt_per_tuple_memory);
+    collect_row(rows, values, nulls);
+    MemoryContextSwitchTo(caller);
+    if (*rows->has_odd) break;
+  }
+  close_late_rows(scan);
+  return !*rows->has_odd;
+}
+
+/// CollectRows. If computing a value raises an error that is not the server's, the rows are of no
+/// use: whatever a function was at is taken back.
+bool collect_computed(RowCollector* rows, void* argument) {
+  SearchNode* const node = static_cast<SearchNode*>(argument);
+  if (!node->plan.may_raise) return collect_rows(rows, node);
+  if (IsInParallelMode()) return false;
+  const MemoryContext caller = CurrentMemoryContext;
+  const ResourceOwner owner = CurrentResourceOwner;
+  volatile bool collected = false;
+  BeginInternalSubTransaction(nullptr);
+  MemoryContextSwitchTo(caller);
+  PG_TRY();
+  {
+    collected = collect_rows(rows, node);
+    ReleaseCurrentSubTransaction();
+  }
+  PG_CATCH();
+  {
+    if (is_about_server(geterrcode())) PG_RE_THROW();
+    MemoryContextSwitchTo(caller);
+    FlushErrorState();
+    RollbackAndReleaseCurrentSubTransaction();
+  }
+  PG_END_TRY();
+  MemoryContextSwitchTo(caller);
+  CurrentResourceOwner = owner;
+  return collected;
+}
+
+/// Describes the computed values.
+SideColumns computed_columns(SearchNode* node) {
+  SideColumns columns = {};
+  columns.relation = RelationGetRelid(node->css.ss.ss_currentRelation);
+  columns.shape = Shape::kPoints;
+  columns.form = node->plan.test.by->compared;
+  columns.value_type = node->plan.test.type;
+  name_by_ctid(&columns);
+  columns.count = 1;
+  return columns;
+}
+
 /// Opens the table's searches: for the first search if the table is known to be kept, else for the
 /// second one.
 void open_search(SearchNode* node) {
@@ -176,10 +258,14 @@ void open_search(SearchNode* node) {
   const MemoryContext caller = MemoryContextSwitchTo(node->search_context);
   SideColumns columns;
   const auto* const scan = castNode(CustomScan, node->css.ss.ps.plan);
-  if (take_value_columns(node->css.ss.ss_currentRelation,
-                         static_cast<List*>(llast(scan->custom_private)), *node->plan.test.type,
-                         node->plan.test.by->compared, &columns))
+  if (node->plan.is_computed) {
+    columns = computed_columns(node);
+    node->search = open_computed_search(columns, collect_computed, node);
+  } else if (take_value_columns(node->css.ss.ss_currentRelation,
+                                static_cast<List*>(llast(scan->custom_private)),
+                                *node->plan.test.type, node->plan.test.by->compared, &columns)) {
     node->search = open_table_search(columns);
+  }
   MemoryContextSwitchTo(caller);
 }
 
@@ -255,10 +341,10 @@ bool find_group(const SearchNode* node, std::uint64_t* end) {
   const SimilarityTest& test = node->plan.test;
   *end = begin + 1;
   if (is_exact(test)) return true;
-  double beyond = surely_beyond(test, rows[begin].distance, node->point.dims);
+  double beyond = surely_beyond(node, rows[begin].distance);
   for (; *end < count && rows[*end].distance <= beyond; ++*end)
     if (rows[*end].distance > rows[*end - 1].distance)
-      beyond = surely_beyond(test, rows[*end].distance, node->point.dims);
+      beyond = surely_beyond(node, rows[*end].distance);
   return *end < count || is_complete(node);
 }
 
@@ -466,7 +552,9 @@ SearchExpressions decode_expressions(const SearchPlan& plan, List* encoded) {
   SearchExpressions expressions = {};
   expressions.value = static_cast<Expr*>(linitial(encoded));
   if (plan.is_bounded) expressions.eps = static_cast<Expr*>(lsecond(encoded));
-  if (plan.is_ordered) expressions.order = static_cast<Expr*>(llast(encoded));
+  if (plan.is_ordered)
+    expressions.order = static_cast<Expr*>(list_nth(encoded, 1 + plan.is_bounded));
+  if (plan.is_computed) expressions.computed = static_cast<Expr*>(llast(encoded));
   return expressions;
 }
 
@@ -494,6 +582,7 @@ void begin(CustomScanState* state, EState* estate, int) {
   node->value = init(expressions.value);
   node->eps = init(expressions.eps);
   node->order = init(expressions.order);
+  node->computed = init(expressions.computed);
   node->rows = open_late_rows(state->ss.ss_currentRelation, estate->es_snapshot);
 }
 
@@ -597,6 +686,8 @@ CustomScan* make_search_scan(const SearchPlan& plan, const List* attributes,
   if (expressions.eps != nullptr) scan->custom_exprs = lappend(scan->custom_exprs, expressions.eps);
   if (expressions.order != nullptr)
     scan->custom_exprs = lappend(scan->custom_exprs, expressions.order);
+  if (expressions.computed != nullptr)
+    scan->custom_exprs = lappend(scan->custom_exprs, expressions.computed);
   return scan;
 }
 

@@ -30,6 +30,8 @@ struct SearchPlan {
   bool is_descending;     ///< the expression falls: ORDER BY ... DESC
   bool nulls_first;
   bool is_bounded;      ///< only rows within a radius
+  bool is_computed;     ///< the searched values are no columns
+  bool may_raise;       ///< computing them, errors that are dropped; then the table is scanned
   bool is_kept;         ///< the service had the table at planning time
   bool searches_first;  ///< build the index for the first search; else for the second one
   bool drops_errors;  ///< drop errors of the value and the radius; a table scan raises them if due
@@ -39,13 +41,15 @@ struct SearchPlan {
 
 /// The expressions of a plan: CustomScan::custom_exprs.
 struct SearchExpressions {
-  Expr* value;  ///< whose neighbors are searched; has no columns of the table
-  Expr* eps;    ///< float8 radius; null unless is_bounded
-  Expr* order;  ///< float8 over the table's row; null unless is_ordered
+  Expr* value;     ///< whose neighbors are searched; has no columns of the table
+  Expr* eps;       ///< float8 radius; null unless is_bounded
+  Expr* order;     ///< float8 over the table's row; null unless is_ordered
+  Expr* computed;  ///< over the table's row, what is searched; null unless is_computed
 };
 
 /// Makes the plan node. `attributes` are the searched columns, a list of integers: one, or several
-/// that are coordinates. The caller sets scanrelid, target list, quals and flags.
+/// that are coordinates; NIL if the values are computed. The caller sets scanrelid, target list,
+/// quals and flags.
 CustomScan* make_search_scan(const SearchPlan& plan, const List* attributes,
                              const SearchExpressions& expressions);
 

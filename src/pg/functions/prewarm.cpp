@@ -99,10 +99,20 @@ std::uint64_t prewarm_join(FunctionCallInfo fcinfo) {
 
 // ---- Searches
 
-/// Whether searches by the function need the rows that the metric's name means.
-bool is_of_metric(const ValueType& type, const TestFunction& by, PointMetric metric) {
+/// What searches measure: a metric of the functions, or the inner product, which they do not have.
+struct SearchMetric {
+  PointMetric metric;
+  bool by_product;
+};
+
+constexpr const char* kProductName = "inner_product";
+
+/// Whether searches by the function need the rows that the metric means.
+bool is_of_metric(const ValueType& type, const TestFunction& by, SearchMetric wanted) {
+  const PointMetric metric = wanted.metric;
   if (use_of(by.form) == TestUse::kRefute || by.of_empty || !has_form(type, by.compared))
     return false;
+  if (wanted.by_product) return by.compared == ValueForm::kProduct;
   switch (by.compared) {
     case ValueForm::kPoint:
       return by.metric == metric.metric && !metric.on_earth;
@@ -157,7 +167,7 @@ std::uint64_t prewarm_form(Oid table, const List* attributes, const ValueType& t
 /// Has the service keep the numbered columns of a table for all distances of the metric. Returns
 /// the rows.
 std::uint64_t prewarm_table(Oid table, const List* attributes, const ValueType& type,
-                            PointMetric metric) {
+                            SearchMetric metric) {
   List* forms = NIL;  // that are kept
   std::uint64_t rows = 0;
   for (int i = 0; i < type.test_count; ++i) {
@@ -169,7 +179,7 @@ std::uint64_t prewarm_table(Oid table, const List* attributes, const ValueType& 
   }
   if (forms == NIL)
     raise_cannot_stay(table, psprintf("no distance of type %s has the metric \"%s\"", type.name,
-                                      to_string(metric)));
+                                      metric.by_product ? kProductName : to_string(metric.metric)));
   return rows;
 }
 
@@ -192,8 +202,14 @@ const ValueType& type_of(const SideColumns& columns) {
 /// Has the service keep what searches use of a table and of those that inherit from it. Returns the
 /// rows.
 std::uint64_t prewarm_searches(FunctionCallInfo fcinfo) {
+  NullableDatum values[kKeep];
+  std::copy_n(fcinfo->args, kKeep, values);
+  const bool by_product = !values[kMetric].isnull &&
+                          strcmp(TextDatumGetCString(values[kMetric].value), kProductName) == 0;
+  if (by_product) values[kMetric].value = CStringGetTextDatum("l2");
   const JoinArguments arguments =
-      read_arguments(&kSearches.function, fcinfo->flinfo->fn_expr, fcinfo->args);
+      read_arguments(&kSearches.function, fcinfo->flinfo->fn_expr, values);
+  const SearchMetric metric = {arguments.metric, by_product};
   const SideColumns columns = find_values(arguments, arguments.left);
   const ValueType& type = type_of(columns);
   std::uint64_t rows = 0;
@@ -202,7 +218,7 @@ std::uint64_t prewarm_searches(FunctionCallInfo fcinfo) {
   foreach (cell, tables) {
     const Oid table = lfirst_oid(cell);
     if (get_rel_relkind(table) == RELKIND_PARTITIONED_TABLE) continue;
-    rows += prewarm_table(table, inherited_attributes(columns, table), type, arguments.metric);
+    rows += prewarm_table(table, inherited_attributes(columns, table), type, metric);
   }
   return rows;
 }

@@ -22,7 +22,8 @@ RefusalWords words_of(Refusal refusal) {
     case Refusal::kCorrelated:
       return {
           "a subquery compares the table with one row of the outer query at a time, and no search "
-          "serves it: the table is small, or the compared value is not a column of it",
+          "serves it: the table is small, or the compared value cannot be computed for all its "
+          "rows",
           "Write a LEFT JOIN with GROUP BY, or CROSS JOIN LATERAL (SELECT ... ORDER BY a.v <-> "
           "b.v LIMIT k)."};
     case Refusal::kNearest:

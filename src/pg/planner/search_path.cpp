@@ -71,8 +71,7 @@ struct SearchPath {
 /// Returns true if only rows within a distance of the value can fulfil the test.
 bool is_searchable(const SimilarityTest& test) {
   return !tests_boxes(test) && !test.of_nan && !test.of_null &&
-         test.by->metric != Metric::kJaccard && test.by->compared != ValueForm::kProduct &&
-         !test.by->of_empty;
+         test.by->metric != Metric::kJaccard && !test.by->of_empty;
 }
 
 bool is_column(const RelOptInfo* rel, const Node* value) {
@@ -99,6 +98,15 @@ List* columns_of(const RelOptInfo* rel, const Expr* value) {
   return columns;
 }
 
+/// Returns true if computing the value for all rows may raise errors. They can be dropped.
+bool may_raise(PlannerInfo* root, Expr* value) { return !cannot_raise(root, value); }
+
+/// Returns true if the node can search such values: columns, or what is computed of them.
+bool can_search(PlannerInfo* root, const RelOptInfo* rel, Expr* value) {
+  return columns_of(rel, value) != NIL || !may_raise(root, value) || can_drop_errors(root, value) ||
+         can_roll_back_errors(root, value);
+}
+
 /// Returns false for a constant radius that no engine can use, such as NaN.
 bool may_be_usable(const SimilarityClause& radius) {
   if (!IsA(radius.eps, Const)) return true;
@@ -114,7 +122,7 @@ bool match_radius(PlannerInfo* root, const RelOptInfo* rel, const RestrictInfo* 
   return !info->pseudoconstant && info->security_level <= rel->baserestrict_min_security &&
          implied_distance(info->clause, radius) && is_searchable(radius->test) &&
          radius->with == NIL && bind_to_sides(root, outer, rel->relids, radius) &&
-         !has_row_radii(*radius) && columns_of(rel, radius->right) != NIL && may_be_usable(*radius);
+         !has_row_radii(*radius) && can_search(root, rel, radius->right) && may_be_usable(*radius);
 }
 
 /// Returns the expression over the table's row that has the order of the key, or null.
@@ -148,7 +156,7 @@ bool match_order(PlannerInfo* root, const RelOptInfo* rel, SearchClause* clause)
   Expr* const expression = find_sorted_expression(rel, key);
   if (expression == nullptr || IsA(expression, Var) ||
       !match_ranked(root, expression, !is_ascending(key), rel->relids, &clause->distance) ||
-      !is_searchable(clause->distance.test) || columns_of(rel, clause->distance.right) == NIL)
+      !is_searchable(clause->distance.test) || !can_search(root, rel, clause->distance.right))
     return false;
   clause->order = key;
   return true;
@@ -157,8 +165,10 @@ bool match_order(PlannerInfo* root, const RelOptInfo* rel, SearchClause* clause)
 /// Returns false if rows without a distance have to come first: a search does not find them.
 bool can_start_with_nearest(PlannerInfo* root, const RelOptInfo* rel, const SearchClause& clause) {
   if (!clause.order->pk_nulls_first || is_bounded(clause)) return true;
+  List* const columns = columns_of(rel, clause.distance.right);
+  if (columns == NIL) return false;
   ListCell* cell;
-  foreach (cell, columns_of(rel, clause.distance.right))
+  foreach (cell, columns)
     if (!is_never_null(root, rel, static_cast<AttrNumber>(lfirst_int(cell)))) return false;
   return true;
 }
@@ -205,7 +215,7 @@ bool is_plain_table(const RelOptInfo* rel, const RangeTblEntry* entry) {
 struct SearchedTable {
   RelOptInfo* rel;
   const Path* seqscan;
-  List* columns;        ///< that were checked last; NIL: none
+  List* columns;        ///< that were checked last; NIL: none, or the values are computed
   SimilarityTest test;  ///< of their values
   bool fits;            ///< the columns' types fit the test
   bool is_kept;         ///< the service has the columns
@@ -229,6 +239,9 @@ void check_columns(PlannerInfo* root, const SimilarityClause& values, SearchedTa
     return;
   table->columns = columns;
   table->test = values.test;
+  table->is_kept = false;
+  table->fits = columns == NIL;
+  if (table->fits) return;
   const RangeTblEntry* const entry = planner_rt_fetch(table->rel->relid, root);
   const Relation relation = table_open(entry->relid, NoLock);  // the planner holds a lock
   SideColumns kept;
@@ -266,8 +279,11 @@ void set_search_cost(PlannerInfo* root, const Path* seqscan, SearchPath* path) {
   const Cost of_all = search_cost(root, rel, values.right, values.test, found);
   const Cost of_first = search_cost(root, rel, values.right, values.test, path->expected);
   const Cost of_row = cpu_tuple_cost + kRowOperators * cpu_operator_cost + quals.per_tuple;
+  QualCost computing;
+  cost_qual_eval_node(&computing, reinterpret_cast<Node*>(values.right), root);
+  const Cost of_reading = seqscan->total_cost + rel->tuples * computing.per_tuple;
   const Cost once = quals.startup + base->pathtarget->cost.startup +
-                    (path->is_kept ? 0 : seqscan->total_cost / kExpectedSearches) +
+                    (path->is_kept ? 0 : of_reading / kExpectedSearches) +
                     chance_of_scan(root, *path) * seqscan->total_cost;
   base->startup_cost = once + (is_ordered(clause) ? of_first : of_all);
   base->total_cost = once + of_all + pages * page_cost + found * of_row +
@@ -398,9 +414,13 @@ Plan* plan_search(PlannerInfo* root, RelOptInfo* rel, CustomPath* custom, List* 
   plan.drops_errors = path->drops_errors;
   plan.expected = path->expected;
   if (root->limit_tuples > 0) plan.limit = static_cast<std::uint64_t>(root->limit_tuples);
+  List* const columns_searched = columns_of(rel, values.right);
+  plan.is_computed = columns_searched == NIL;
+  plan.may_raise = plan.is_computed && may_raise(root, values.right);
   const SearchExpressions expressions = {values.left, plan.is_bounded ? clause.radius.eps : nullptr,
-                                         plan.is_ordered ? clause.distance.condition : nullptr};
-  CustomScan* const scan = make_search_scan(plan, columns_of(rel, values.right), expressions);
+                                         plan.is_ordered ? clause.distance.condition : nullptr,
+                                         plan.is_computed ? values.right : nullptr};
+  CustomScan* const scan = make_search_scan(plan, columns_searched, expressions);
   scan->flags = custom->flags;
   scan->scan.scanrelid = rel->relid;
   scan->scan.plan.targetlist = columns;

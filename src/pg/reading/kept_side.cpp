@@ -2,9 +2,11 @@
 
 #include <cmath>
 
+#include "pg/geometry/inner_product.h"
 #include "pg/reading/block_rows.h"
 #include "pg/service/reach_service.h"
 #include "pg/store/context_end.h"
+#include "pg/types/product_test.h"
 
 extern "C" {
 #include "access/table.h"
@@ -136,7 +138,8 @@ double expected_rows(const SideColumns& columns) {
 }
 
 bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumns& columns,
-                    TableReader reader, PointBuffer* points, ValueShape* shape, KeptSide* kept) {
+                    TableReader reader, PointBuffer* points, ValueShape* shape, KeptSide* kept,
+                    bool anew) {
   *kept = {};
   const Relation relation = table_open(columns.relation, NoLock);  // it is locked
   service::TableKey key;
@@ -150,9 +153,10 @@ bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumn
     return false;
   }
   const service::FoundTable& table = found->table;
-  const KeptBlocks blocks = table.version == 0 ? KeptBlocks{}
-                                               : kept_blocks(found->proof.base, table.map_pages,
-                                                             table.blocks, found->proof.file);
+  const KeptBlocks blocks =
+      table.version == 0 || anew
+          ? KeptBlocks{}
+          : kept_blocks(found->proof.base, table.map_pages, table.blocks, found->proof.file);
   bool has_odd = false;
   RowCollector rows = start_collecting(&columns, points);
   if (reader == TableReader::kNode) {
@@ -164,16 +168,21 @@ bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumn
   table_close(relation, NoLock);
   Traits traits = {};
   traits.bytes = table.traits;
-  const std::uint64_t proven = proven_rows(blocks, table.rows, read);
+  const std::uint64_t proven = anew ? 0 : proven_rows(blocks, table.rows, read);
   const bool mixed = proven > 0 && points->rows > 0 && !fit_together(traits.shape, rows.shape);
   kept->is_unfit = mixed || has_odd || is_spilled(*points);
   if (kept->is_unfit) return false;
   if (proven == 0) traits = {.shape = rows.shape};
+  kept->is_outgrown = columns.form == ValueForm::kProduct && points->rows > 0 &&
+                      !lift_rows(finish_points(points), &traits.shape.lifted_norm);
+  if (kept->is_outgrown) return false;
   *shape = traits.shape;
   kept->kept = true;
   kept->as_found = table.version != 0 && is_as_found(read, blocks);
   kept->rows = proven + points->rows;
-  kept->dims = columns.shape == Shape::kBoxes ? 2 * shape->dims : shape->dims;
+  kept->dims = columns.shape == Shape::kBoxes        ? 2 * shape->dims
+               : columns.form == ValueForm::kProduct ? shape->dims + kLiftedDims
+                                                     : shape->dims;
   kept->table = {finish_points(points), read.map.lsns, read.map.pages, read.patches, read.count,
                  read.blocks,           traits.bytes};
   service::close_region(&found->proof);

@@ -7,6 +7,7 @@
 #include "pg/settings.h"
 #include "pg/store/context_end.h"
 #include "pg/store/huge_array.h"
+#include "pg/types/product_test.h"
 
 extern "C" {
 #include "access/table.h"
@@ -33,7 +34,9 @@ void start_points(TableSearch* search, const SideColumns& columns, bool shares) 
 // ---- In the service
 
 /// Returns false with the reason in *why if there is no service, or if it cannot keep the table.
-bool open_in_service(TableSearch* search, const SideColumns& columns, bool waits, Status* why) {
+/// `anew`: reads all rows, whatever the service has.
+bool open_in_service(TableSearch* search, const SideColumns& columns, bool waits, Status* why,
+                     bool anew = false) {
   *why = make_status(StatusCode::kUnavailable, nullptr,
                      service_preference() == ServicePreference::kOff
                          ? "gpujoin.service is off"
@@ -45,9 +48,9 @@ bool open_in_service(TableSearch* search, const SideColumns& columns, bool waits
   start_points(search, columns, true);
   search->is_waiting = true;
   if (!read_kept_side(&search->connection, 1, columns, TableReader::kNode, &search->points,
-                      &search->shape, &search->kept)) {
+                      &search->shape, &search->kept, anew)) {
     close_connection(&search->connection);
-    return false;
+    return search->kept.is_outgrown && open_in_service(search, columns, waits, why, true);
   }
   search->is_waiting = false;
   search->is_sent = search->kept.as_found;
@@ -145,24 +148,30 @@ Status search_in_service(TableSearch* search, const JoinRequest& request,
 /// Number of searches on the session's engine that have not ended.
 int local_searches = 0;
 
-/// Copies the column. Returns false if the table cannot be read by blocks, is too large, or has a
-/// value that is no finite point.
-bool open_in_session(TableSearch* search, const SideColumns& columns) {
-  static std::uint64_t last_identity = 0;
-  const Relation relation = table_open(columns.relation, NoLock);  // it is locked
-  bool has_odd = !can_read_blocks(relation, columns);
-  start_points(search, columns, false);
-  if (!has_odd) {
-    RowCollector rows = start_collecting(&columns, &search->points);
-    rows.has_odd = &has_odd;
-    rows.shape.as_stored = false;
-    read_blocks(relation, &rows, {});
-    search->shape = rows.shape;
-  }
+/// CollectRows. Reads the column, if that is possible by blocks.
+bool collect_column(RowCollector* rows, void*) {
+  const Relation relation = table_open(rows->columns->relation, NoLock);  // it is locked
+  const bool can = can_read_blocks(relation, *rows->columns);
+  if (can) read_blocks(relation, rows, {});
   table_close(relation, NoLock);
-  if (has_odd || is_spilled(search->points)) return false;
+  return can;
+}
+
+/// Copies the values. Returns false if they cannot be had, are too many, or some value is no finite
+/// point.
+bool open_in_session(TableSearch* search, const SideColumns& columns, CollectRows collect,
+                     void* argument) {
+  static std::uint64_t last_identity = 0;
+  bool has_odd = false;
+  start_points(search, columns, false);
+  RowCollector rows = start_collecting(&columns, &search->points);
+  rows.has_odd = &has_odd;
+  rows.shape.as_stored = false;
+  if (!collect(&rows, argument) || has_odd || is_spilled(search->points)) return false;
+  search->shape = rows.shape;
   const EngineTable* const engine = session_cpu();
   const Dataset points = finish_points(&search->points);
+  if (columns.form == ValueForm::kProduct) lift_rows(points, &search->shape.lifted_norm);
   search->kept = {};
   search->kept.table.rows = points;
   search->kept.rows = points.rows;
@@ -237,8 +246,15 @@ TableSearch* open_table_search(const SideColumns& columns) {
   const bool waits = service_preference() == ServicePreference::kOn;
   Status why;
   if (open_in_service(search, columns, waits, &why) ||
-      (!search->kept.is_unfit && open_in_session(search, columns)))
+      (!search->kept.is_unfit && open_in_session(search, columns, collect_column, nullptr)))
     return search;
+  close_table_search(search);
+  return nullptr;
+}
+
+TableSearch* open_computed_search(const SideColumns& columns, CollectRows collect, void* argument) {
+  TableSearch* const search = make_search();
+  if (open_in_session(search, columns, collect, argument)) return search;
   close_table_search(search);
   return nullptr;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "pg/reading/kept_side.h"
+#include "pg/reading/row_values.h"
 #include "pg/store/spill_file.h"
 
 namespace gpujoin {
@@ -35,6 +36,13 @@ struct TableSearch {
 /// blocks, or if some value is no finite point. The searches end with the current memory context.
 /// Raises errors of reading, and interrupts.
 TableSearch* open_table_search(const SideColumns& columns);
+
+/// Adds the rows that are to be searched. Returns false if they are of no use.
+using CollectRows = bool (*)(RowCollector* rows, void* argument);
+
+/// Likewise in rows that `collect` adds, in this session. `columns` say what they are: values of a
+/// type, known by ctids.
+TableSearch* open_computed_search(const SideColumns& columns, CollectRows collect, void* argument);
 
 /// Likewise in the service alone, which is started and waited for if there is none. Returns null
 /// with the reason in *why if the service cannot keep the table.

@@ -65,6 +65,22 @@ void lift_points(const Dataset& points, bool left, LiftedSides* sides) {
   }
 }
 
+bool lift_rows(const Dataset& points, double* norm) {
+  constexpr double kRoom = 1.001;  // for rows that come later, of vectors that are about as long
+  const double most = largest_norm(points);
+  if (*norm == 0) *norm = most > 0 ? most * kRoom : 1;
+  if (most > *norm) return false;
+  LiftedSides sides = begin_lifting(0, *norm, true);
+  lift_points(points, false, &sides);
+  return true;
+}
+
+LiftedSides lift_value(const Dataset& point, double norm) {
+  LiftedSides sides = begin_lifting(largest_norm(point), norm, true);
+  lift_points(point, true, &sides);
+  return sides;
+}
+
 EpsBand product_band(const LiftedSides& sides, double most, std::uint32_t dims) {
   EpsBand band = {true, false, false, -1, 0};
   if (!(std::fabs(most) <= 1e150)) {
@@ -81,8 +97,13 @@ EpsBand product_band(const LiftedSides& sides, double most, std::uint32_t dims) 
   return band;
 }
 
-double surely_less_beyond(const LiftedSides& sides, double distance, std::uint32_t dims) {
-  return std::sqrt(distance * distance + 2 * lifting_slack(sides.lifted, sides.right, dims));
+double surely_less_beyond(const LiftedSides& sides, double distance, std::uint32_t dims,
+                          bool open) {
+  constexpr double kRounding = 1e-12, kMargin = 1e-9;
+  const double squares = distance * distance + 2 * lifting_slack(sides.lifted, sides.right, dims);
+  const double norms = sides.lifted * sides.lifted + sides.right * sides.right;
+  const double rounded = kRounding * (norms + squares) + 2 * sides.scales[1] * kMargin;
+  return std::sqrt(squares + (open ? rounded : 0));
 }
 
 }  // namespace gpujoin

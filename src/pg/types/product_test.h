@@ -28,11 +28,20 @@ LiftedSides begin_lifting(double left, double right, bool in_order);
 /// Lifts points of a side where they lie. Of left points it notes what they are multiplied with.
 void lift_points(const Dataset& points, bool left, LiftedSides* sides);
 
+/// Lifts the rows of a table that is searched, some of which are lifted already to *norm; 0: none
+/// are, and sets it. Returns false if a row is too long for that.
+bool lift_rows(const Dataset& points, double* norm);
+
+/// Lifts the point that is searched for in such rows.
+LiftedSides lift_value(const Dataset& point, double norm);
+
 /// The distances of lifted points, of so many dimensions before, whose negative inner product is
 /// at most `most`. Where only the order counts, no pair is known to be within.
 EpsBand product_band(const LiftedSides& sides, double most, std::uint32_t dims);
 
-/// The distance from a left point beyond which inner products are surely less than at this one.
-double surely_less_beyond(const LiftedSides& sides, double distance, std::uint32_t dims);
+/// The distance from a left point beyond which inner products are surely less than at this one;
+/// `open`: also after arithmetic that rounds away a billionth.
+double surely_less_beyond(const LiftedSides& sides, double distance, std::uint32_t dims,
+                          bool open = false);
 
 }  // namespace gpujoin

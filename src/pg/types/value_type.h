@@ -57,6 +57,8 @@ struct ValueShape {
   bool as_stored;      ///< values count as they are, not as their type's operators see them
   ValueDemands demands;
   bool has_approximate;  ///< some boxes are
+  double
+      lifted_norm;  ///< that rows of a search are lifted to (pg/types/product_test.h); 0: none are
 };
 
 /// The box of a value in the space of its type's index, and its SRID.
