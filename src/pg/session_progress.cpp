@@ -60,6 +60,8 @@ bool take_place() {
 
 std::uint64_t number_of(service::JoinPhase phase) { return static_cast<std::uint64_t>(phase); }
 
+bool is_on_device(const char* engine) { return strcmp(engine, "cuda") == 0; }
+
 }  // namespace
 
 void show_reading(std::uint64_t rows) {
@@ -68,9 +70,15 @@ void show_reading(std::uint64_t rows) {
 
 void show_join(const JoinStats& stats, const char* engine, service::JoinPhase phase) {
   if (!take_place()) return;
-  const bool on_device = strcmp(engine, "cuda") == 0;
-  put(kPhase, {number_of(phase), on_device, stats.left_rows, stats.right_rows, stats.candidates,
+  put(kPhase, {number_of(phase), is_on_device(engine), stats.left_rows, stats.right_rows, stats.candidates,
                stats.pairs, stats.work, stats.work_done});
+}
+
+void show_searches(std::uint64_t searches, std::uint64_t rows, std::uint64_t candidates,
+                   const char* engine) {
+  if (take_place())
+    put(kPhase, {number_of(service::JoinPhase::kSearching), is_on_device(engine), searches, rows,
+                 candidates, 0, 0, 0});
 }
 
 void hide_join() {

@@ -1,4 +1,4 @@
-// What the join of a session is at, for other sessions: it lies where PostgreSQL keeps the progress
+// What the join of a session, or its searches, are at, for other sessions: it lies where PostgreSQL keeps the progress
 // of a session's command, so that it needs no memory of gpujoin and ends with the transaction at
 // the latest. While that place is in use, as by COPY, joins are not seen.
 #pragma once
@@ -12,6 +12,9 @@ namespace gpujoin {
 void show_reading(std::uint64_t rows);
 /// The join works, or what it found is being returned. An engine is named by its table.
 void show_join(const JoinStats& stats, const char* engine, service::JoinPhase phase);
+/// The session has searched a table of so many rows so often, and compared so many candidates.
+void show_searches(std::uint64_t searches, std::uint64_t rows, std::uint64_t candidates,
+                   const char* engine);
 /// There is none any more.
 void hide_join();
 

@@ -98,11 +98,15 @@ is($wrong, 0, 'forty times the service was killed under searches');
 
 # A cancel.
 my $pid = $session->pid;
+$session->value("SELECT gpu_prewarm('places')");
 $session->start('SELECT (SELECT count(*) FROM places x WHERE x.p <-> a.p < 2.5), pg_sleep(60) FROM asked a');
 my $asleep = "SELECT count(*) FROM pg_stat_activity WHERE pid = $pid AND wait_event = 'PgSleep'";
 ok(wait_until($Session::DEADLINE, sub { $node->safe_psql('postgres', $asleep) == 1 }), 'a query of searches is at work');
+is($node->safe_psql('postgres', "SELECT phase, engine, left_rows, right_rows, candidates > 0 FROM pg_stat_progress_gpujoin WHERE pid = $pid"),
+  'searching|cpu|1|20000|t', 'whose progress others see');
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
 is($session->result->{state}, '57014', 'and ends a query of searches');
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_progress_gpujoin WHERE pid = $pid"), 0, 'and then do not');
 is($session->value($near), $right{$near}, 'after which the session searches again');
 $_->quit for $session, $old, $writer;
 

@@ -18,6 +18,7 @@
 #include "pg/executor/explain.h"
 #include "pg/executor/input_scan.h"
 #include "pg/service/join_reports.h"
+#include "pg/session_progress.h"
 #include "pg/settings.h"
 #include "pg/store/huge_array.h"
 #include "pg/trap.h"
@@ -279,6 +280,8 @@ bool ask(SearchNode* node, std::uint64_t count) {
     ++node->report.searches;
     node->report.candidates = node->search->candidates;
     std::memcpy(node->report.engine, node->search->engine, sizeof node->report.engine);
+    show_searches(node->report.searches, node->search->kept.rows, node->report.candidates,
+                  node->report.engine);
     return true;
   }
   ereport(DEBUG1, (errmsg("%s scans the table: %s", kSearchName, status.message)));
@@ -607,6 +610,7 @@ void end(CustomScanState* state) {
   close_late_rows(node->rows);
   if (node->search != nullptr) close_table_search(node->search);
   if (node->report.searches == 0) return;
+  hide_join();
   service::JoinCounts counts = {};
   counts.searches = node->report.searches;
   report_join(counts);

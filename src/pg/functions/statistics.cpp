@@ -71,6 +71,8 @@ const char* name_of(service::JoinPhase phase) {
       return "indexing";
     case service::JoinPhase::kReturning:
       return "returning";
+    case service::JoinPhase::kSearching:
+      return "searching";
     default:
       return "joining";
   }

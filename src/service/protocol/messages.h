@@ -447,6 +447,7 @@ enum class JoinPhase : std::int32_t {
   kIndexing,
   kJoining,
   kReturning,  ///< what was found, as fast as the backend takes it
+  kSearching,  ///< a table for one value after the other; the service does not list it
 };
 
 /// What an engine that works is at.
