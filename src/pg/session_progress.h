@@ -1,6 +1,7 @@
-// What the join of a session, or its searches, are at, for other sessions: it lies where PostgreSQL keeps the progress
-// of a session's command, so that it needs no memory of gpujoin and ends with the transaction at
-// the latest. While that place is in use, as by COPY, joins are not seen.
+// The progress of a session's join, or of its searches, which other sessions may read. It is kept
+// where PostgreSQL keeps the progress of a session's command: it needs no memory of gpujoin, and
+// the end of the transaction removes it. While another command uses that place, such as COPY, joins
+// are not seen.
 #pragma once
 
 #include "pg/compat.h"
@@ -12,7 +13,7 @@ namespace gpujoin {
 void show_reading(std::uint64_t rows);
 /// The join works, or what it found is being returned. An engine is named by its table.
 void show_join(const JoinStats& stats, const char* engine, service::JoinPhase phase);
-/// The session has searched a table of so many rows so often, and compared so many candidates.
+/// Shows the number of searches so far in a table of `rows` rows, and of candidates compared.
 void show_searches(std::uint64_t searches, std::uint64_t rows, std::uint64_t candidates,
                    const char* engine);
 /// There is none any more.

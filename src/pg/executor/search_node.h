@@ -17,7 +17,8 @@ namespace gpujoin {
 
 inline constexpr const char* kSearchName = "GpuSimilarityScan";
 
-/// The number of neighbors beyond which a scan of a table with so many rows is cheaper.
+/// Returns the largest number of neighbors for which a search is cheaper than a scan of a table
+/// with `rows` rows.
 inline std::uint64_t most_neighbors(std::uint64_t rows) {
   return std::min<std::uint64_t>(kMostNeighbors, few_rows(rows));
 }
@@ -31,7 +32,7 @@ struct SearchPlan {
   bool nulls_first;
   bool is_bounded;      ///< only rows within a radius
   bool is_computed;     ///< the searched values are no columns
-  bool may_raise;       ///< computing them, errors that are dropped; then the table is scanned
+  bool may_raise;       ///< computing them may raise an error: it is dropped, and the table scanned
   bool is_kept;         ///< the service had the table at planning time
   bool searches_first;  ///< build the index for the first search; else for the second one
   bool drops_errors;  ///< drop errors of the value and the radius; a table scan raises them if due

@@ -99,7 +99,7 @@ std::uint64_t prewarm_join(FunctionCallInfo fcinfo) {
 
 // ---- Searches
 
-/// What searches measure: a metric of the functions, or the inner product, which they do not have.
+/// The metric of searches: one of the functions' metrics, or pgvector's inner product.
 struct SearchMetric {
   PointMetric metric;
   bool by_product;

@@ -115,8 +115,9 @@ double angle_between(const double* degrees) {
   return std::acos(cosine / (kEarthRadius * kEarthRadius));
 }
 
-/// Whether the formula is the angle of places, but for a factor. Its columns are in this order the
-/// longitude and the latitude of one, and those of the other one, unless this is `fixed`.
+/// Returns true if the formula is the angle between two places, times a factor. `order` says which
+/// columns are the longitude and the latitude of the first place and of the second one. If `fixed`
+/// is set, it is the second place.
 bool agrees(Formula* formula, Expr* expression, const int* order, const double* fixed,
             double* times) {
   constexpr int kTrials = 24;
@@ -168,7 +169,8 @@ bool find_place(Formula* formula, Expr* expression, const int* order, double sha
   return std::isfinite(place[0]) && std::isfinite(place[1]);
 }
 
-/// The relation that a column is of; 0: it is the same for all rows; -1: of several.
+/// Returns the relation of a column, 0 if the column is the same for all rows, or -1 if it is
+/// computed from several relations.
 int relation_of(Expr* column) {
   int relation = 0;
   const List* const used =

@@ -73,8 +73,8 @@ inline bool serves(const HeapBlocks& heap, const service::BlockProof& kept, XLog
 }
 
 /// Visits a block. False where `kept` (may be null) serves. Else *seen are its tuples, to be
-/// released by read_tuples(), and *proof is the block's but for the number of rows. Of a heap that
-/// leaves_same, tuples that were read with `kept` are seen as the same.
+/// released by read_tuples(), and *proof is the block's but for the number of rows. If the heap
+/// leaves_same, tuples that were read with `kept` go to seen->same.
 bool visit_block(const HeapBlocks& heap, BlockNumber block, const service::BlockProof* kept,
                  SeenTuples* seen, service::BlockProof* proof);
 

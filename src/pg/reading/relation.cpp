@@ -253,7 +253,7 @@ bool take_value_columns(Relation relation, const List* attributes, const ValueTy
     columns->value_type = &type;
     return true;
   }
-  // Of several columns these can be coordinates, or a longitude and a latitude.
+  // Several columns can be coordinates, or a longitude and a latitude.
   const bool fit = form == ValueForm::kPoint || (form == ValueForm::kPlace && count == 2);
   return are_floats && fit && scalar_of(*columns) == scalar_of(type, form);
 }

@@ -24,7 +24,7 @@ struct PrewarmedRow {
 };
 
 struct PrewarmedRows {
-  char* call;  ///< SQL that makes the call of the row whose ctid is $1; null: there is no table
+  char* call;  ///< SQL that makes the call of the row whose ctid is $1; null without the table
   PrewarmedRow* rows;
   std::uint64_t count;
 };

@@ -28,8 +28,8 @@ LiftedSides begin_lifting(double left, double right, bool in_order);
 /// Lifts points of a side where they lie. Of left points it notes what they are multiplied with.
 void lift_points(const Dataset& points, bool left, LiftedSides* sides);
 
-/// Lifts the rows of a table that is searched, some of which are lifted already to *norm; 0: none
-/// are, and sets it. Returns false if a row is too long for that.
+/// Lifts rows of a table that is searched to *norm. Sets *norm if it is 0, for the first rows of
+/// the table. Returns false if a row is longer than *norm.
 bool lift_rows(const Dataset& points, double* norm);
 
 /// Lifts the point that is searched for in such rows.

@@ -57,8 +57,7 @@ struct ValueShape {
   bool as_stored;      ///< values count as they are, not as their type's operators see them
   ValueDemands demands;
   bool has_approximate;  ///< some boxes are
-  double
-      lifted_norm;  ///< that rows of a search are lifted to (pg/types/product_test.h); 0: none are
+  double lifted_norm;    ///< to which a search lifts rows (pg/types/product_test.h), or 0
 };
 
 /// The box of a value in the space of its type's index, and its SRID.

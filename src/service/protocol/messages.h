@@ -142,8 +142,8 @@ struct BlockProof {
   std::uint64_t newest_xid;  ///< with its epoch; of kCommitted
   std::uint32_t rows;        ///< of the block that are kept
   BlockState state;
-  /// Transactions before it, with epochs, were over for who read the block, and each tuple that was
-  /// seen has a row. 0: some have none.
+  /// All transactions before it, with epochs, were over when the block was read. 0 if a tuple that
+  /// the reader saw has no row, because its value is NULL.
   std::uint64_t horizon = 0;
 };
 
@@ -185,8 +185,8 @@ struct BlockPatch {
   std::uint32_t block;
   bool lasts;  ///< for other snapshots, too: what the table has of the block serves none any more
   BlockProof proof;
-  /// Of rows that are known by their ctids: a bit for each line pointer whose row stays as the
-  /// table has it. These rows are not sent.
+  /// A bit for each line pointer whose row stays as the table has it. Such rows are known by their
+  /// ctids, and are not sent.
   std::uint64_t same[kMostLines / 64] = {};
 };
 
