@@ -29,6 +29,7 @@ struct PrewarmedRows {
   std::uint64_t count;
 };
 
+/// Returns null, and logs it, if the server has no free worker process.
 BackgroundWorkerHandle* start_worker(Oid database) {
   BackgroundWorker worker = {};
   strlcpy(worker.bgw_name, OidIsValid(database) ? "gpujoin prewarmer" : "gpujoin prewarm launcher",
@@ -42,7 +43,11 @@ BackgroundWorkerHandle* start_worker(Oid database) {
   worker.bgw_main_arg = ObjectIdGetDatum(database);
   worker.bgw_notify_pid = MyProcPid;
   BackgroundWorkerHandle* handle = nullptr;
-  return RegisterDynamicBackgroundWorker(&worker, &handle) ? handle : nullptr;
+  if (RegisterDynamicBackgroundWorker(&worker, &handle)) return handle;
+  ereport(LOG, (errmsg("tables of gpu_prewarm(keep => true) were not all prewarmed: the server has "
+                       "no free worker process"),
+                errhint("Raise max_worker_processes.")));
+  return nullptr;
 }
 
 // ---- The databases
@@ -74,12 +79,7 @@ void prewarm_databases() {
   foreach (cell, databases) {
     CHECK_FOR_INTERRUPTS();
     BackgroundWorkerHandle* const worker = start_worker(lfirst_oid(cell));
-    if (worker == nullptr) {
-      ereport(LOG, (errmsg("tables of gpu_prewarm(keep => true) were not all prewarmed: the server "
-                           "has no free worker process"),
-                    errhint("Raise max_worker_processes.")));
-      return;
-    }
+    if (worker == nullptr) return;
     if (WaitForBackgroundWorkerShutdown(worker) == BGWH_POSTMASTER_DIED) proc_exit(1);
   }
 }
