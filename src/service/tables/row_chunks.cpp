@@ -36,7 +36,7 @@ std::uint64_t RowChunks::bytes() const {
 /// Its bytes are unknown.
 std::shared_ptr<unsigned char> RowChunks::make_chunk() const {
   const std::size_t words = ((row_bytes_ << bits_) + 7) / 8;
-  const auto owner = std::make_shared_for_overwrite<std::uint64_t[]>(words);
+  const std::shared_ptr<std::uint64_t[]> owner(new std::uint64_t[words]);
   return {owner, reinterpret_cast<unsigned char*>(owner.get())};
 }
 
