@@ -214,6 +214,16 @@ FROM unnest('{9973,1000,2,1}'::int[]) most;
 SET gpujoin.prefer_node = on;
 SELECT is(property('Searches', 'SELECT id FROM kinds WHERE kind = 1 ORDER BY p <-> point(1, 1) LIMIT 10'), '1', 'after one search it is known how few there are');
 SET gpujoin.prefer_node = off;
+-- All distances of a type find what was prewarmed.
+SELECT count(*) > 0 AS has_postgis FROM pg_available_extensions WHERE name = 'postgis' \gset
+\if :has_postgis
+CREATE EXTENSION IF NOT EXISTS postgis SCHEMA public;
+CREATE TABLE spots AS SELECT i AS id, ST_MakePoint(few(i, 359) - 179.5, few(i, 170) - 85)::geography AS g FROM generate_series(1, 3000) i;
+ANALYZE spots;
+SELECT is(gpu_prewarm('spots'), 3000::bigint, 'geographies are prewarmed');
+SELECT is(property('Index', 'SELECT id FROM spots ' || rest), 'kept', rest) FROM unnest(ARRAY['ORDER BY g <-> ST_MakePoint(13.4, 52.5)::geography LIMIT 3',
+  'WHERE ST_DWithin(g, ST_MakePoint(13.4, 52.5)::geography, 50000)', 'WHERE ST_DWithin(g, ST_MakePoint(13.4, 52.5)::geography, 50000, false)']) rest;
+\endif
 CREATE UNLOGGED TABLE unlogged AS SELECT * FROM a;
 ANALYZE unlogged;
 SELECT is(property('Searches', 'SELECT (SELECT u.id FROM unlogged u ORDER BY u.p <-> b.p LIMIT 1) FROM b'), ((SELECT count(*) FROM b) - 1)::text, 'what the service cannot keep the session searches');

@@ -210,7 +210,9 @@ std::uint64_t prewarm_searches(FunctionCallInfo fcinfo) {
   const JoinArguments arguments =
       read_arguments(&kSearches.function, fcinfo->flinfo->fn_expr, values);
   const SearchMetric metric = {arguments.metric, by_product};
-  const SideColumns columns = find_values(arguments, arguments.left);
+  SideArguments side = arguments.left;
+  side.is_searched = true;
+  const SideColumns columns = find_values(arguments, side);
   const ValueType& type = type_of(columns);
   std::uint64_t rows = 0;
   ListCell* cell;

@@ -62,6 +62,7 @@ struct SideArguments {
   bool scored;           ///< rows have scores
   bool ranks;            ///< these are ranks, of Output::kDuplicates
   bool on_earth;         ///< vectors are longitudes and latitudes
+  bool is_searched;      ///< vectors are of any type that plain SQL searches
   const char* score_column;
   const char* partition_column;  ///< whose values divide rows; null: none do
 };

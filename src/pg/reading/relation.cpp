@@ -303,7 +303,9 @@ Oid type_read(Oid type) {
 
 bool is_whole_type(const SideArguments& side, Oid type) {
   const ValueType* const known = find_value_type(type_read(type));
-  return known != nullptr && is_argument(*known, form_of(side.shape), side.bits);
+  if (known == nullptr) return false;
+  if (side.is_searched && is_searched_type(*known)) return true;
+  return is_argument(*known, form_of(side.shape), side.bits);
 }
 
 bool is_part_type(const SideArguments& side, Oid type) {

@@ -222,6 +222,13 @@ inline bool is_argument(const ValueType& type, ValueForm form, bool bits = false
   return has_form(type, form) && !type.only_in_conditions && is_of_bits(type) == bits;
 }
 
+/// Returns true if searches find values of the type by distance, and the service can keep them.
+inline bool is_searched_type(const ValueType& type) {
+  const bool has_points = has_form(type, ValueForm::kPoint) || has_form(type, ValueForm::kPlace) ||
+                          has_form(type, ValueForm::kSpheroidPlace);
+  return has_points && type.test_count > 0 && !is_of_bits(type);
+}
+
 /// Adds a value in this form, as AddValue does.
 ValueFinding add_value(const ValueType& type, ValueForm form, PointBuffer* buffer,
                        ValueShape* shape, std::int64_t id, Datum value);
