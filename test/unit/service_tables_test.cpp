@@ -480,6 +480,25 @@ TEST_F(ServiceTables, tables_whose_files_are_gone_are_dropped) {
   EXPECT_EQ(rows_of(held.rows()), rows_of(blocks)) << "what is held stays";
 }
 
+TEST_F(ServiceTables, only_rows_that_are_there_can_stay) {
+  const Row one = {std::int64_t{1} << 16 | 1, 0.1, 0.2}, other = {std::int64_t{1} << 16 | 2, 1, 2};
+  const Row elsewhere = {std::int64_t{2} << 16 | 1, 3, 4}, moved = {other.id, 5, 6};
+  const Blocks blocks = {{}, {one, other}, {elsewhere}};
+  const auto read_again = [&](const Block& rows, const Block& same) {
+    TableHold hold = load(blocks);
+    patch(hold, {{.number = 1, .rows = rows, .same = same}}, 3);
+    return rows_of(hold.rows());
+  };
+  EXPECT_EQ(read_again({}, {one, other}), rows_of(blocks));
+  tables.evict(1, 0);
+  EXPECT_EQ(read_again({moved}, {one}), rows_of({{}, {one, moved}, {elsewhere}}));
+  tables.evict(1, 0);
+  EXPECT_EQ(read_again({}, {other}), rows_of({{}, {other}, {elsewhere}}));
+  tables.evict(1, 0);
+  const Row unknown = {std::int64_t{1} << 16 | 3, 0, 0};
+  EXPECT_THROW(read_again({}, {one, unknown}), Failure);
+}
+
 TEST_F(ServiceTables, a_rewritten_relation_takes_the_place_of_the_old_one) {
   Random random(13);
   const Blocks blocks = random_blocks(random, 4);
