@@ -168,6 +168,31 @@ inline int order_strategy(Oid operation) {
   return 0;
 }
 
+/// Calls use(operator, limit) for each condition such as `rank() <= limit` that lets PostgreSQL end
+/// a query's window early. PostgreSQL 14 has none.
+template <class Use>
+void for_each_run_condition([[maybe_unused]] const Query* query, [[maybe_unused]] const Use& use) {
+#if PG_VERSION_NUM >= 170000
+  ListCell *entry, *cell;
+  foreach (entry, query->targetList) {
+    const Expr* const value = lfirst_node(TargetEntry, entry)->expr;
+    if (!IsA(value, WindowFunc)) continue;
+    foreach (cell, reinterpret_cast<const WindowFunc*>(value)->runCondition) {
+      const auto* const condition = lfirst_node(WindowFuncRunCondition, cell);
+      if (condition->wfunc_left) use(condition->opno, condition->arg);
+    }
+  }
+#elif PG_VERSION_NUM >= 150000
+  ListCell *window, *cell;
+  foreach (window, query->windowClause)
+    foreach (cell, lfirst_node(WindowClause, window)->runCondition) {
+      const OpExpr* const condition = lfirst_node(OpExpr, cell);
+      if (IsA(linitial(condition->args), WindowFunc))
+        use(condition->opno, static_cast<Expr*>(lsecond(condition->args)));
+    }
+#endif
+}
+
 inline bool is_ascending(const PathKey* key) {
 #if PG_VERSION_NUM >= 180000
   return key->pk_cmptype == COMPARE_LT;

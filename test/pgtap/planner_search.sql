@@ -211,6 +211,9 @@ ANALYZE kinds;
 SELECT is(gpu_prewarm('kinds'), 60000::bigint, 'a table is prewarmed');
 SELECT is(property('Index', format('SELECT id FROM kinds WHERE kind < %s ORDER BY p <-> point(1, 1) LIMIT 10', most)), CASE WHEN most > 100 THEN 'kept' END, format('%s of 9973 kinds', most))
 FROM unnest('{9973,1000,2,1}'::int[]) most;
+SELECT is(property('Index', format('SELECT id FROM (SELECT id, %s OVER (ORDER BY p <-> point(1, 1)) AS r FROM kinds) s WHERE r %s', f, most)),
+  CASE WHEN current_setting('server_version_num')::int >= 150000 THEN 'kept' END, format('a window of few rows: %s %s', f, most))
+FROM (VALUES ('rank()', '<= 3'), ('row_number()', '< 20')) v(f, most);
 SET gpujoin.prefer_node = on;
 SELECT is(property('Searches', 'SELECT id FROM kinds WHERE kind = 1 ORDER BY p <-> point(1, 1) LIMIT 10'), '1', 'after one search it is known how few there are');
 SET gpujoin.prefer_node = off;

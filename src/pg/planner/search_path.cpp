@@ -5,6 +5,7 @@
 // functions and loops.
 #include "pg/executor/custom_scan.h"
 #include "pg/executor/search_node.h"
+#include "pg/planner/comparison.h"
 #include "pg/planner/conditions.h"
 #include "pg/planner/implied_distance.h"
 #include "pg/planner/pair_cost.h"
@@ -251,9 +252,33 @@ void check_columns(PlannerInfo* root, const SimilarityClause& values, SearchedTa
   table->is_kept = table->fits && service_preference() != ServicePreference::kOff && are_kept(kept);
 }
 
+/// Returns the number of rows with which a window over all rows ends, as by `rank() <= 3`; 0: it
+/// does not end early.
+double rows_of_window(const PlannerInfo* root) {
+  constexpr double kDefaultRows = 10;  // if the limit is not known yet
+  const Query* const query = root->parse;
+  if (list_length(query->windowClause) != 1 ||
+      linitial_node(WindowClause, query->windowClause)->partitionClause != NIL)
+    return 0;
+  double rows = 0;
+  for_each_run_condition(query, [&](Oid operation, Expr* limit) {
+    const int strategy = order_strategy(operation);
+    if (strategy != BTLessStrategyNumber && strategy != BTLessEqualStrategyNumber) return;
+    double most;
+    if (!read_number(limit, &most)) most = kDefaultRows;
+    rows = fmax(1, most) + 1;  // the first row beyond ends it
+  });
+  return rows;
+}
+
+/// Returns the number of rows that the plan above takes at most; 0 if it takes all.
+double most_taken(const PlannerInfo* root) {
+  return root->limit_tuples > 0 ? root->limit_tuples : rows_of_window(root);
+}
+
 /// How likely the node has to scan the table, because the quals leave too few of the nearest rows.
 double chance_of_scan(const PlannerInfo* root, const SearchPath& path) {
-  if (!is_ordered(path.clause) || is_bounded(path.clause) || root->limit_tuples <= 0) return 0;
+  if (!is_ordered(path.clause) || is_bounded(path.clause) || most_taken(root) == 0) return 0;
   const auto rows = static_cast<std::uint64_t>(path.custom.path.parent->tuples);
   const double share = fmin(1, path.expected / static_cast<double>(most_neighbors(rows)));
   return share * share;  // an estimate near the limit may well be wrong
@@ -268,8 +293,9 @@ void set_search_cost(PlannerInfo* root, const Path* seqscan, SearchPath* path) {
   base->rows = base->param_info != nullptr ? base->param_info->ppi_rows : rel->rows;
   if (is_bounded(clause)) base->rows = fmin(base->rows, clamp_row_est(clause.share * rel->tuples));
   const double found = clamp_row_est(is_bounded(clause) ? clause.share * rel->tuples : rel->tuples);
-  path->expected = is_ordered(clause) && root->limit_tuples > 0
-                       ? fmin(found, root->limit_tuples * fmax(1, found / fmax(base->rows, 1)))
+  const double taken = most_taken(root);
+  path->expected = is_ordered(clause) && taken > 0
+                       ? fmin(found, taken * fmax(1, found / fmax(base->rows, 1)))
                        : found;
   double page_cost;
   get_tablespace_page_costs(rel->reltablespace, &page_cost, nullptr);
@@ -288,6 +314,10 @@ void set_search_cost(PlannerInfo* root, const Path* seqscan, SearchPath* path) {
   base->startup_cost = once + (is_ordered(clause) ? of_first : of_all);
   base->total_cost = once + of_all + pages * page_cost + found * of_row +
                      base->pathtarget->cost.per_tuple * base->rows;
+  // PostgreSQL prices a LIMIT, but not the early end of a window.
+  if (is_ordered(clause) && root->limit_tuples <= 0 && taken > 0)
+    base->total_cost =
+        base->startup_cost + (base->total_cost - base->startup_cost) * path->expected / found;
 }
 
 Plan* plan_search(PlannerInfo* root, RelOptInfo* rel, CustomPath* custom, List* columns,
@@ -413,7 +443,7 @@ Plan* plan_search(PlannerInfo* root, RelOptInfo* rel, CustomPath* custom, List* 
   plan.searches_first = path->is_kept || prefers_node();
   plan.drops_errors = path->drops_errors;
   plan.expected = path->expected;
-  if (root->limit_tuples > 0) plan.limit = static_cast<std::uint64_t>(root->limit_tuples);
+  plan.limit = static_cast<std::uint64_t>(most_taken(root));
   List* const columns_searched = columns_of(rel, values.right);
   plan.is_computed = columns_searched == NIL;
   plan.may_raise = plan.is_computed && may_raise(root, values.right);
