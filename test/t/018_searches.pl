@@ -75,6 +75,26 @@ for my $change ([ 'p + point(0, 0.01)', 1 ], [ 'point(900, 900)', 0 ]) {
   $writer->value('UPDATE places SET p = point(10050 % 200, 10050 / 200) WHERE id = 10050');
 }
 
+# Rows of pgvector's <#> are lifted to one norm. An older snapshot that reads other, shorter rows does not change it.
+SKIP: {
+  skip 'no pgvector', 2 unless $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'");
+  my $nearest = "SELECT string_agg(id::text, ' ') FROM (SELECT id FROM items ORDER BY v <#> '[1,2,3]', id LIMIT 900) s";
+  $session->value(<<~'SQL');
+    CREATE EXTENSION vector;
+    CREATE TABLE items (id int PRIMARY KEY, v vector(3));
+    INSERT INTO items SELECT i, l2_normalize(ARRAY[sin(i), cos(i * 7), i % 10 / 10.0]::float4[]::vector) FROM generate_series(1, 3000) i;
+    VACUUM ANALYZE items
+    SQL
+  $old->value('BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL gpujoin.prefer_node = on; SELECT count(*) FROM asked');
+  my $before = $node->safe_psql('postgres', "SET gpujoin.enable_customscan = off; $nearest");
+  $writer->value('UPDATE items SET v = (v + v) + v');
+  $session->value("SELECT gpu_prewarm('items', metric => 'inner_product')");
+  is($old->value($nearest), $before, 'an older snapshot by inner products');
+  $old->value('COMMIT');
+  $writer->value("INSERT INTO items SELECT 10000 + i, l2_normalize(ARRAY[1, i, -1]::float4[]::vector) FROM generate_series(1, 20) i");
+  is($session->value("SET gpujoin.prefer_node = on; $nearest; RESET gpujoin.prefer_node"), $node->safe_psql('postgres', "SET gpujoin.enable_customscan = off; $nearest"), 'and rows that come after it');
+}
+
 # A cursor goes on though the service has died; searches that are at work when it dies find the same.
 $session->value("BEGIN; DECLARE c CURSOR FOR SELECT id FROM places ORDER BY p <-> point(50.25, 50.5), id");
 my @ids = split /\n/, $session->value('FETCH 10 FROM c');

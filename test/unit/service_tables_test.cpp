@@ -499,6 +499,24 @@ TEST_F(ServiceTables, only_rows_that_are_there_can_stay) {
   EXPECT_THROW(read_again({}, {one, unknown}), Failure);
 }
 
+TEST_F(ServiceTables, who_changes_no_row_changes_no_traits) {
+  Random random(15);
+  const Blocks blocks = random_blocks(random, 3, 4);
+  const auto patch_with = [&](unsigned char trait, bool lasts) {
+    std::vector<Read> reads = all_of(random_blocks(random, 3, 4));
+    for (Read& read : reads) read.lasts = lasts;
+    TablePatch patch = patch_of(reads, 3);
+    patch.traits.bytes[0] = trait;
+    TableHold hold = find();
+    tables.patch(hold, patch, false);
+    return find().version()->traits().bytes[0];
+  };
+  load(blocks);
+  EXPECT_EQ(patch_with(7, true), 7);
+  EXPECT_EQ(patch_with(8, false), 7) << "rows of one snapshot alone";
+  EXPECT_EQ(patch_with(9, true), 9);
+}
+
 TEST_F(ServiceTables, a_rewritten_relation_takes_the_place_of_the_old_one) {
   Random random(13);
   const Blocks blocks = random_blocks(random, 4);

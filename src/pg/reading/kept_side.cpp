@@ -172,7 +172,10 @@ bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumn
   const bool mixed = proven > 0 && points->rows > 0 && !fit_together(traits.shape, rows.shape);
   kept->is_unfit = mixed || has_odd || is_spilled(*points);
   if (kept->is_unfit) return false;
+  // Rows that are kept stay lifted as they are, though this snapshot may see none of them.
+  const double lifted_norm = anew ? 0 : traits.shape.lifted_norm;
   if (proven == 0) traits = {.shape = rows.shape};
+  traits.shape.lifted_norm = lifted_norm;
   kept->is_outgrown = columns.form == ValueForm::kProduct && points->rows > 0 &&
                       !lift_rows(finish_points(points), &traits.shape.lifted_norm);
   if (kept->is_outgrown) return false;

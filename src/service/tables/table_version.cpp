@@ -9,7 +9,7 @@ TableVersion::TableVersion(std::uint64_t number, const TableVersion* before,
     : number_(number),
       rows_(std::move(rows)),
       key_(key),
-      traits_(patch.traits),
+      traits_(before != nullptr && before->key_ == key ? before->traits_ : patch.traits),
       blocks_(patch.table_blocks),
       map_pages_(patch.has_map || before == nullptr ? patch.map_lsns.size() : before->map_pages_),
       proof_("gpujoin proof", map_pages_ * sizeof(std::uint64_t) + blocks_ * sizeof(BlockProof)) {
