@@ -70,8 +70,8 @@ void show_reading(std::uint64_t rows) {
 
 void show_join(const JoinStats& stats, const char* engine, service::JoinPhase phase) {
   if (!take_place()) return;
-  put(kPhase, {number_of(phase), is_on_device(engine), stats.left_rows, stats.right_rows, stats.candidates,
-               stats.pairs, stats.work, stats.work_done});
+  put(kPhase, {number_of(phase), is_on_device(engine), stats.left_rows, stats.right_rows,
+               stats.candidates, stats.pairs, stats.work, stats.work_done});
 }
 
 void show_searches(std::uint64_t searches, std::uint64_t rows, std::uint64_t candidates,

@@ -141,8 +141,9 @@ SELECT is(property('Index', 'SELECT id FROM a ORDER BY p <-> point(1, 1) LIMIT 2
 SELECT cmp_ok(property('Rows Fetched', 'SELECT id FROM a ORDER BY p <-> point(1, 1) LIMIT 2')::int, '<', 40, 'few rows are fetched');
 -- Inner products of pgvector's types: of rows of any length, whose longest ones change, of one length, without a length, and beyond
 -- single precision.
-SELECT count(*) > 0 AS has_vector FROM pg_available_extension_versions
+SELECT count(*) > 0 AS has_vector, NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'vector') AS makes_vector FROM pg_available_extension_versions
 WHERE name = 'vector' AND string_to_array(version, '.')::int[] >= '{0,7}' \gset
+SELECT count(*) > 0 AS has_postgis, NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'postgis') AS makes_postgis FROM pg_available_extensions WHERE name = 'postgis' \gset
 \if :has_vector
 CREATE EXTENSION IF NOT EXISTS vector SCHEMA public;
 CREATE TABLE lengths AS SELECT i AS id, i % 7 AS grp,
@@ -218,7 +219,6 @@ SET gpujoin.prefer_node = on;
 SELECT is(property('Searches', 'SELECT id FROM kinds WHERE kind = 1 ORDER BY p <-> point(1, 1) LIMIT 10'), '1', 'after one search it is known how few there are');
 SET gpujoin.prefer_node = off;
 -- All distances of a type find what was prewarmed.
-SELECT count(*) > 0 AS has_postgis FROM pg_available_extensions WHERE name = 'postgis' \gset
 \if :has_postgis
 CREATE EXTENSION IF NOT EXISTS postgis SCHEMA public;
 CREATE TABLE spots AS SELECT i AS id, ST_MakePoint(few(i, 359) - 179.5, few(i, 170) - 85)::geography AS g FROM generate_series(1, 3000) i;
@@ -241,3 +241,14 @@ SELECT results_eq($$SELECT served, reason FROM gpu_why('SELECT (SELECT f.id FROM
 SELECT * FROM finish();
 SET client_min_messages = warning;
 DROP SCHEMA planner_search CASCADE;
+-- Other tests make these extensions themselves.
+\if :has_vector
+\if :makes_vector
+DROP EXTENSION vector;
+\endif
+\endif
+\if :has_postgis
+\if :makes_postgis
+DROP EXTENSION postgis;
+\endif
+\endif

@@ -412,7 +412,7 @@ sub set_for_all {
       "gpujoin.service_threads = $threads is what joins have");
   }
 
-  # Rows and ids of each take 768 kB, and have half of the setting.
+  # Rows and ids of each take about 500 kB, and have half of the setting.
   $session->value('SELECT gpu_evict(relation) FROM gpu_resident');
   $session->value(<<~SQL) for qw(first second third);
     CREATE TABLE $_ (id int PRIMARY KEY, v float8[], g int);
@@ -422,7 +422,7 @@ sub set_for_all {
   $session->value("SELECT gpu_prewarm('first', 0)");
   my $stay = "SELECT coalesce(string_agg(relation::text, ' ' ORDER BY relation::text), 'none') FROM gpu_resident";
   is($session->value($stay), 'first second third', 'three tables stay');
-  for ([ '6MB', 'first second third' ], [ '4MB', 'first third' ], [ '2MB', 'first' ], [ '0', 'none' ]) {
+  for ([ '6MB', 'first second third' ], [ '2500kB', 'first third' ], [ '1500kB', 'first' ], [ '0', 'none' ]) {
     my ($memory, $names) = @$_;
     set_for_all('gpujoin.table_memory', "'$memory'");
     wait_until($Session::DEADLINE, sub { $session->value($stay) eq $names });

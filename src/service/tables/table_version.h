@@ -13,8 +13,8 @@ namespace gpujoin::service {
 class TableVersion {
  public:
   /// The version after a patch that lasts, with the proof that it has of the blocks, and with the
-  /// rows that come of it; `before` may be null. If these are the rows of `before`, as the key says,
-  /// so are the traits. Throws Failure.
+  /// rows that come of it; `before` may be null. If these are the rows of `before`, as the key
+  /// says, so are the traits. Throws Failure.
   TableVersion(std::uint64_t number, const TableVersion* before, const TablePatch& patch,
                std::shared_ptr<TableRows> rows, DatasetKey key);
 
