@@ -169,7 +169,7 @@ inline int order_strategy(Oid operation) {
 }
 
 /// Calls use(operator, limit) for each condition such as `rank() <= limit` that lets PostgreSQL end
-/// a query's window early. PostgreSQL 14 has none.
+/// a query's window early, as PostgreSQL 15 and later do.
 template <class Use>
 void for_each_run_condition([[maybe_unused]] const Query* query, [[maybe_unused]] const Use& use) {
 #if PG_VERSION_NUM >= 170000

@@ -119,7 +119,7 @@ TablePatch patch_of(const std::vector<Read>& reads, std::uint64_t table_blocks,
     const auto rows = static_cast<std::uint32_t>(read.rows.size() + read.same.size());
     patches.push_back({read.number, read.lasts, {read.number + 1, 0, rows, read.state}});
     for (const Row& row : read.same)
-      patches.back().same[(row.id & 0xffff) / 64] |= std::uint64_t{1} << row.id % 64;
+      patches.back().same.add(static_cast<std::uint32_t>(row.id & 0xffff));
     for (const Row& row : read.rows) {
       ids.push_back(row.id);
       if (score != nullptr) scores.push_back(score(row.id));

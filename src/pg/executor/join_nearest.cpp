@@ -33,10 +33,7 @@ namespace {
 /// The distance of the engine beyond which the operator's are larger than that of a pair at this
 /// one.
 double surely_beyond(const JoinNode* node, double distance) {
-  const SimilarityTest& test = node->data.test;
-  const std::uint32_t dims = node->pairs.run->report.dims;
-  return is_product(test) ? surely_less_beyond(node->pairs.lifted, distance, dims)
-                          : surely_beyond(test, distance, dims);
+  return surely_beyond(node->data.test, node->pairs.lifted, distance, node->pairs.run->report.dims);
 }
 
 }  // namespace

@@ -37,11 +37,7 @@ void lift_sides(JoinNode* node) {
 }
 
 EpsBand band_within(const JoinNode* node, const SimilarityTest& test, double eps) {
-  const std::uint32_t dims = node->pairs.run->report.dims;
-  if (!is_product(test)) return eps_band(test, eps, dims);
-  EpsBand band = product_band(node->pairs.lifted, eps, dims);
-  if (test.open) band.accept = -1;
-  return band;
+  return band_within(test, node->pairs.lifted, eps, node->pairs.run->report.dims);
 }
 
 }  // namespace gpujoin

@@ -9,6 +9,7 @@
 // - the first search of a table that the service does not have: one search does not repay an index;
 // - the value is NULL, or no finite point of the column's dimensions;
 // - the radius is NULL, NaN or so large that engines cannot use it;
+// - the searched values are computed, and computing one of them raised an error;
 // - more rows are taken than the service returns for one search;
 // - rows without a distance are due, after all others.
 #include "pg/executor/search_node.h"
@@ -64,8 +65,8 @@ struct SearchReport {
 struct Neighbors {
   double select;         ///< maximum engine distance of rows within the radius
   std::uint64_t asked;   ///< number of neighbors that the last search asked for
-  std::uint64_t next;    ///< of TableSearch::found: the first row after `group`
-  std::uint64_t passed;  ///< rows that passed the quals
+  std::uint64_t next;    ///< first row of TableSearch::found after `group`
+  std::uint64_t passed;  ///< number of rows that passed the quals
   RankedRow* group;      ///< [group_count] sorted rows that are returned next
   std::uint64_t group_count, group_room, group_next;
 };
@@ -135,21 +136,14 @@ bool take_value(SearchNode* node) {
   return has_room_for(point) && is_finite_row(point, 0) && point.dims == node->search->kept.dims;
 }
 
-/// The number of dimensions of the value.
-std::uint32_t value_dims(const SearchNode* node) { return node->search->shape.dims; }
-
-/// The engine's distances for a radius.
-EpsBand band_within(const SearchNode* node, double eps) {
-  const SimilarityTest& test = node->plan.radius;
-  return is_product(test) ? product_band(node->lifted, eps, value_dims(node))
-                          : eps_band(test, eps, node->point.dims);
+/// Returns the number of dimensions of the value, without those that lifting adds.
+std::uint32_t value_dims(const SearchNode* node) {
+  return is_product(node->plan.test) ? node->search->shape.dims : node->point.dims;
 }
 
-/// The distance of the engine beyond which rows surely come later than one at this distance.
+/// Returns the distance of the engine beyond which rows surely come later than one at `distance`.
 double surely_beyond(const SearchNode* node, double distance) {
-  const SimilarityTest& test = node->plan.test;
-  return is_product(test) ? surely_less_beyond(node->lifted, distance, value_dims(node), test.open)
-                          : surely_beyond(test, distance, node->point.dims);
+  return surely_beyond(node->plan.test, node->lifted, distance, value_dims(node));
 }
 
 /// Which rows a radius leaves.
@@ -162,7 +156,8 @@ Reach find_reach(SearchNode* node) {
   bool is_null;
   const Datum eps = evaluate(node, node->eps, &is_null);
   if (is_null) return Reach::kUnknown;
-  const EpsBand band = band_within(node, DatumGetFloat8(eps));
+  const EpsBand band =
+      band_within(node->plan.radius, node->lifted, DatumGetFloat8(eps), value_dims(node));
   if (!band.engine_serves) return Reach::kUnknown;
   node->near.select = band.select;
   return band.none ? Reach::kNone : Reach::kSome;
@@ -203,8 +198,8 @@ bool collect_rows(RowCollector* rows, SearchNode* node) {
   return !*rows->has_odd;
 }
 
-/// CollectRows. If computing a value raises an error that is not the server's, the rows are of no
-/// use: whatever a function was at is taken back.
+/// CollectRows. An error of a value ends it, and the subtransaction takes back what the function
+/// had done. Errors of the server are raised.
 bool collect_computed(RowCollector* rows, void* argument) {
   SearchNode* const node = static_cast<SearchNode*>(argument);
   if (!node->plan.may_raise) return collect_rows(rows, node);
@@ -292,8 +287,8 @@ bool ask(SearchNode* node, std::uint64_t count) {
 /// Returns true if the table has no further neighbor within the radius.
 bool is_complete(const SearchNode* node) { return node->search->found.count < node->near.asked; }
 
-/// The number of neighbors that it will take until the plan above has its rows, by the share of
-/// those so far that passed the quals. 0: unknown.
+/// Estimates how many neighbors it takes until the plan above has its rows, from the share that
+/// passed the quals so far. Returns 0 if that is unknown.
 double foreseen_neighbors(const SearchNode* node) {
   if (!node->plan.is_ordered || node->plan.is_bounded) return 0;
   const auto asked = static_cast<double>(node->near.asked);

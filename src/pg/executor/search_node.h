@@ -31,8 +31,8 @@ struct SearchPlan {
   bool is_descending;     ///< the expression falls: ORDER BY ... DESC
   bool nulls_first;
   bool is_bounded;      ///< only rows within a radius
-  bool is_computed;     ///< the searched values are no columns
-  bool may_raise;       ///< computing them may raise an error: it is dropped, and the table scanned
+  bool is_computed;     ///< the searched values are computed from columns
+  bool may_raise;       ///< computing them may raise errors, which are dropped
   bool is_kept;         ///< the service had the table at planning time
   bool searches_first;  ///< build the index for the first search; else for the second one
   bool drops_errors;  ///< drop errors of the value and the radius; a table scan raises them if due

@@ -22,8 +22,6 @@ PG_FUNCTION_INFO_V1(gpujoin_prewarm);
 namespace gpujoin {
 namespace {
 
-enum Argument { kTable, kEps, kIdColumn, kVectors, kMetric, kScoreColumn, kBoxes, kKeep };
-
 /// A join of a table with itself, by the arguments of gpu_prewarm(), whose pairs are counted.
 constexpr Operation prewarming(Shape shape, Output::Kind output, int eps, int columns,
                                int score_column) {
@@ -76,11 +74,9 @@ const Operation* choose_join(FunctionCallInfo fcinfo) {
 
 // ---- Joins
 
-/// Why the rows do not stay.
+/// Returns the reason why the rows of a join do not stay.
 const char* reason_of(const JoinReport& report) {
-  if (report.place_reason[0] != '\0') return report.place_reason;
-  return service_preference() == ServicePreference::kOff ? "gpujoin.service is off"
-                                                         : "they are of a kind that cannot stay";
+  return report.place_reason[0] != '\0' ? report.place_reason : why_not_kept();
 }
 
 /// Returns the rows that stay.
@@ -110,8 +106,7 @@ constexpr const char* kProductName = "inner_product";
 /// Whether searches by the function need the rows that the metric means.
 bool is_of_metric(const ValueType& type, const TestFunction& by, SearchMetric wanted) {
   const PointMetric metric = wanted.metric;
-  if (use_of(by.form) == TestUse::kRefute || by.of_empty || !has_form(type, by.compared))
-    return false;
+  if (!has_form(type, by.compared)) return false;
   if (wanted.by_product) return by.compared == ValueForm::kProduct;
   switch (by.compared) {
     case ValueForm::kPoint:

@@ -15,8 +15,6 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-constexpr int kColumns = 7;  // of gpu_prewarmed, which are the first arguments of gpu_prewarm()
-
 /// The table's name in SQL; null before version 1.2 of the extension, which made the function.
 const char* name_of_table(Oid function) {
   const Oid schema = get_func_namespace(function);
@@ -59,11 +57,10 @@ void check_may_keep(Oid relation) {
 }
 
 void keep_prewarmed(FunctionCallInfo call) {
-  enum { kVectors = 3, kBoxes = 6 };
-  Oid types[kColumns];
-  Datum values[kColumns];
-  char nulls[kColumns];
-  for (int i = 0; i < kColumns; ++i) {
+  Oid types[kKeep];
+  Datum values[kKeep];
+  char nulls[kKeep];
+  for (int i = 0; i < kKeep; ++i) {
     types[i] = get_fn_expr_argtype(call->flinfo, i);
     values[i] = call->args[i].value;
     nulls[i] = call->args[i].isnull ? 'n' : ' ';
@@ -72,7 +69,7 @@ void keep_prewarmed(FunctionCallInfo call) {
   change_table(
       psprintf("INSERT INTO %s SELECT $1, $2, $3, %s, $5, $6, %s EXCEPT SELECT * FROM %s", table,
                listed(kVectors + 1, types[kVectors]), listed(kBoxes + 1, types[kBoxes]), table),
-      kColumns, types, values, nulls);
+      kKeep, types, values, nulls);
   if (!is_preloaded())
     ereport(NOTICE,
             (errmsg("after a restart of the server the rows come back with the first session that "

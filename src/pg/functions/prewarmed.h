@@ -6,6 +6,19 @@
 
 namespace gpujoin {
 
+/// Numbers of the arguments of gpu_prewarm(). The table gpu_prewarmed has a column for each one
+/// before kKeep.
+enum PrewarmArgument : int {
+  kTable,
+  kEps,
+  kIdColumn,
+  kVectors,
+  kMetric,
+  kScoreColumn,
+  kBoxes,
+  kKeep
+};
+
 /// Raises an error if the current user does not own the relation, or the transaction is read-only.
 void check_may_keep(Oid relation);
 

@@ -175,11 +175,7 @@ bool computes_all_operands(const PlannerInfo* root, JoinType type, const List* c
 }
 
 bool can_have_values(PlannerInfo* root, const SimilarityClause& clause) {
-  const auto can_have = [&](Expr* value) {
-    return cannot_raise(root, value) || can_drop_errors(root, value) ||
-           can_roll_back_errors(root, value);
-  };
-  return can_have(clause.left) && can_have(clause.right);
+  return can_be_evaluated(root, clause.left) && can_be_evaluated(root, clause.right);
 }
 
 ErrorTrap trap_of(const PlannerInfo* root, Expr* operand, bool for_all_rows) {

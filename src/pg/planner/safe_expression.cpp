@@ -188,4 +188,9 @@ bool can_roll_back_errors(PlannerInfo* root, Expr* expression) {
   return !contain_mutable_functions(node) && !contain_subplans(node) && !has_uncomputed(node, root);
 }
 
+bool can_be_evaluated(PlannerInfo* root, Expr* expression) {
+  return cannot_raise(root, expression) || can_drop_errors(root, expression) ||
+         can_roll_back_errors(root, expression);
+}
+
 }  // namespace gpujoin

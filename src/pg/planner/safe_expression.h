@@ -23,4 +23,8 @@ bool can_drop_errors(const PlannerInfo* root, Expr* expression);
 /// takes back whatever a function was at: it calls immutable functions alone, anybody's.
 bool can_roll_back_errors(PlannerInfo* root, Expr* expression);
 
+/// Returns true if a node can evaluate the expression for any row: it raises no error, or its
+/// errors can be dropped in one of these ways.
+bool can_be_evaluated(PlannerInfo* root, Expr* expression);
+
 }  // namespace gpujoin

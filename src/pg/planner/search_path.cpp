@@ -64,7 +64,8 @@ struct SearchPath {
   SearchClause clause;
   bool is_kept;       ///< the service has the table
   bool drops_errors;  ///< as SearchPlan has it
-  double expected;    ///< rows that the plan above is expected to take
+  double taken;       ///< most rows that the plan above takes; 0: all
+  double expected;    ///< rows that the node is expected to find for that
 };
 
 // ---- Conditions and orders
@@ -99,13 +100,9 @@ List* columns_of(const RelOptInfo* rel, const Expr* value) {
   return columns;
 }
 
-/// Returns true if computing the value for all rows may raise errors. They can be dropped.
-bool may_raise(PlannerInfo* root, Expr* value) { return !cannot_raise(root, value); }
-
 /// Returns true if the node can search such values: columns, or what is computed of them.
 bool can_search(PlannerInfo* root, const RelOptInfo* rel, Expr* value) {
-  return columns_of(rel, value) != NIL || !may_raise(root, value) || can_drop_errors(root, value) ||
-         can_roll_back_errors(root, value);
+  return columns_of(rel, value) != NIL || can_be_evaluated(root, value);
 }
 
 /// Returns false for a constant radius that no engine can use, such as NaN.
@@ -252,8 +249,8 @@ void check_columns(PlannerInfo* root, const SimilarityClause& values, SearchedTa
   table->is_kept = table->fits && service_preference() != ServicePreference::kOff && are_kept(kept);
 }
 
-/// Returns the number of rows with which a window over all rows ends, as by `rank() <= 3`; 0: it
-/// does not end early.
+/// Returns the number of rows after which a window over all rows ends early, as by `rank() <= 3`,
+/// or 0 if the window takes all rows.
 double rows_of_window(const PlannerInfo* root) {
   constexpr double kDefaultRows = 10;  // if the limit is not known yet
   const Query* const query = root->parse;
@@ -271,14 +268,14 @@ double rows_of_window(const PlannerInfo* root) {
   return rows;
 }
 
-/// Returns the number of rows that the plan above takes at most; 0 if it takes all.
+/// Returns the largest number of rows that the plan above takes, or 0 if it takes all.
 double most_taken(const PlannerInfo* root) {
   return root->limit_tuples > 0 ? root->limit_tuples : rows_of_window(root);
 }
 
 /// How likely the node has to scan the table, because the quals leave too few of the nearest rows.
-double chance_of_scan(const PlannerInfo* root, const SearchPath& path) {
-  if (!is_ordered(path.clause) || is_bounded(path.clause) || most_taken(root) == 0) return 0;
+double chance_of_scan(const SearchPath& path) {
+  if (!is_ordered(path.clause) || is_bounded(path.clause) || path.taken == 0) return 0;
   const auto rows = static_cast<std::uint64_t>(path.custom.path.parent->tuples);
   const double share = fmin(1, path.expected / static_cast<double>(most_neighbors(rows)));
   return share * share;  // an estimate near the limit may well be wrong
@@ -293,9 +290,9 @@ void set_search_cost(PlannerInfo* root, const Path* seqscan, SearchPath* path) {
   base->rows = base->param_info != nullptr ? base->param_info->ppi_rows : rel->rows;
   if (is_bounded(clause)) base->rows = fmin(base->rows, clamp_row_est(clause.share * rel->tuples));
   const double found = clamp_row_est(is_bounded(clause) ? clause.share * rel->tuples : rel->tuples);
-  const double taken = most_taken(root);
-  path->expected = is_ordered(clause) && taken > 0
-                       ? fmin(found, taken * fmax(1, found / fmax(base->rows, 1)))
+  path->taken = most_taken(root);
+  path->expected = is_ordered(clause) && path->taken > 0
+                       ? fmin(found, path->taken * fmax(1, found / fmax(base->rows, 1)))
                        : found;
   double page_cost;
   get_tablespace_page_costs(rel->reltablespace, &page_cost, nullptr);
@@ -310,12 +307,12 @@ void set_search_cost(PlannerInfo* root, const Path* seqscan, SearchPath* path) {
   const Cost of_reading = seqscan->total_cost + rel->tuples * computing.per_tuple;
   const Cost once = quals.startup + base->pathtarget->cost.startup +
                     (path->is_kept ? 0 : of_reading / kExpectedSearches) +
-                    chance_of_scan(root, *path) * seqscan->total_cost;
+                    chance_of_scan(*path) * seqscan->total_cost;
   base->startup_cost = once + (is_ordered(clause) ? of_first : of_all);
   base->total_cost = once + of_all + pages * page_cost + found * of_row +
                      base->pathtarget->cost.per_tuple * base->rows;
   // PostgreSQL prices a LIMIT, but not the early end of a window.
-  if (is_ordered(clause) && root->limit_tuples <= 0 && taken > 0)
+  if (is_ordered(clause) && root->limit_tuples <= 0 && path->taken > 0)
     base->total_cost =
         base->startup_cost + (base->total_cost - base->startup_cost) * path->expected / found;
 }
@@ -443,10 +440,10 @@ Plan* plan_search(PlannerInfo* root, RelOptInfo* rel, CustomPath* custom, List* 
   plan.searches_first = path->is_kept || prefers_node();
   plan.drops_errors = path->drops_errors;
   plan.expected = path->expected;
-  plan.limit = static_cast<std::uint64_t>(most_taken(root));
+  plan.limit = static_cast<std::uint64_t>(path->taken);
   List* const columns_searched = columns_of(rel, values.right);
   plan.is_computed = columns_searched == NIL;
-  plan.may_raise = plan.is_computed && may_raise(root, values.right);
+  plan.may_raise = plan.is_computed && !cannot_raise(root, values.right);
   const SearchExpressions expressions = {values.left, plan.is_bounded ? clause.radius.eps : nullptr,
                                          plan.is_ordered ? clause.distance.condition : nullptr,
                                          plan.is_computed ? values.right : nullptr};

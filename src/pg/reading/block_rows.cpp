@@ -15,6 +15,12 @@ namespace {
 /// After so many a row that makes all rows useless is noticed.
 constexpr BlockNumber kBlocksAtOnce = 64;
 
+/// Returns true if rows that are kept need not be read again: they are known by their ctids, and no
+/// row is left out.
+bool leaves_same(const RowCollector& rows) {
+  return rows.columns->id == SelfItemPointerAttributeNumber && rows.filter.conditions == NIL;
+}
+
 }  // namespace
 
 BlockColumns make_block_columns(const SideColumns& side) {
@@ -47,10 +53,6 @@ void collect_slot(const BlockColumns& columns, TupleTableSlot* slot, RowCollecto
       columns.values[i] = DirectFunctionCall1(numeric_float8, columns.values[i]);
   }
   collect_row(rows, columns.values, columns.nulls);
-}
-
-bool leaves_same(const RowCollector& rows) {
-  return rows.columns->id == SelfItemPointerAttributeNumber && rows.filter.conditions == NIL;
 }
 
 BlocksRead read_blocks(Relation relation, RowCollector* rows, const KeptBlocks& kept) {

@@ -41,9 +41,9 @@ void read_block_range(const HeapBlocks& heap, const KeptBlocks& kept, const MapR
     MemoryContextSwitchTo(context);
     MemoryContextReset(scratch);
     patch.block = block;
-    std::copy(std::begin(seen.same), std::end(seen.same), patch.same);
+    patch.same = seen.same;
     const auto rows = static_cast<std::uint32_t>(points.rows - before);
-    patch.proof.rows = rows + same_rows(patch);
+    patch.proof.rows = rows + patch.same.count();
     if (rows != static_cast<std::uint32_t>(seen.count)) patch.proof.horizon = 0;  // some are NULL
     patch.lasts = replaces(patch.proof, old);
     reserve_next(context, &read->patches, read->count, &read->room);
@@ -83,9 +83,6 @@ struct BlockColumns {
 };
 
 BlockColumns make_block_columns(const SideColumns& side);
-
-/// Whether rows that are kept need not be read again: they are known by their ctids, and are all.
-bool leaves_same(const RowCollector& rows);
 
 void collect_slot(const BlockColumns& columns, TupleTableSlot* slot, RowCollector* rows);
 

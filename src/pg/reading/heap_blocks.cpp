@@ -132,7 +132,7 @@ void see_tuples(const HeapBlocks& heap, BlockNumber block, const BlockProof* kep
   *proof = {};
   proof->horizon = heap.horizon;
   seen->count = 0;
-  std::fill(std::begin(seen->same), std::end(seen->same), 0);
+  seen->same = {};
   const bool leaves_same =
       heap.leaves_same && kept != nullptr && kept->state != BlockState::kUnproven;
   const OffsetNumber last = PageGetMaxOffsetNumber(page);
@@ -154,8 +154,8 @@ void see_tuples(const HeapBlocks& heap, BlockNumber block, const BlockProof* kep
       decided = is_decided(heap, tuple.t_data, &exists, &proof->newest_xid) && exists == visible;
     }
     if (!visible) continue;
-    if (leaves_same && offset < service::kMostLines && is_kept(heap, *kept, tuple.t_data))
-      seen->same[offset / 64] |= std::uint64_t{1} << offset % 64;
+    if (leaves_same && offset < service::Lines::kEnd && is_kept(heap, *kept, tuple.t_data))
+      seen->same.add(offset);
     else
       seen->offsets[seen->count++] = offset;
   }

@@ -38,8 +38,8 @@ struct HeapBlocks : HeapExtent {
 struct SeenTuples {
   Buffer buffer;
   int count;
-  OffsetNumber offsets[MaxHeapTuplesPerPage];    ///< but for those in `same`
-  std::uint64_t same[service::kMostLines / 64];  ///< BlockPatch::same
+  OffsetNumber offsets[MaxHeapTuplesPerPage];  ///< without those in `same`
+  service::Lines same;                         ///< as in BlockPatch
 };
 
 /// Whether a relation is one whose blocks can be read so: a table or materialized view of

@@ -5,6 +5,7 @@
 #include "pg/geometry/inner_product.h"
 #include "pg/reading/block_rows.h"
 #include "pg/service/reach_service.h"
+#include "pg/settings.h"
 #include "pg/store/context_end.h"
 #include "pg/types/product_test.h"
 
@@ -83,7 +84,7 @@ std::uint64_t proven_rows(const KeptBlocks& kept, std::uint64_t all, const Block
   std::uint64_t rows = all;
   for (std::uint64_t i = 0; i < read.count; ++i)
     if (read.patches[i].block < kept.count)
-      rows -= kept.blocks[read.patches[i].block].rows - same_rows(read.patches[i]);
+      rows -= kept.blocks[read.patches[i].block].rows - read.patches[i].same.count();
   for (std::uint64_t block = read.blocks; block < kept.count; ++block)
     rows -= kept.blocks[block].rows;
   return rows;
@@ -137,6 +138,11 @@ double expected_rows(const SideColumns& columns) {
   return rows;
 }
 
+const char* why_not_kept() {
+  return service_preference() == ServicePreference::kOff ? "gpujoin.service is off"
+                                                         : "they are of a kind that cannot stay";
+}
+
 bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumns& columns,
                     TableReader reader, PointBuffer* points, ValueShape* shape, KeptSide* kept,
                     bool anew) {
@@ -153,10 +159,10 @@ bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumn
     return false;
   }
   const service::FoundTable& table = found->table;
+  const bool is_used = table.version != 0 && !anew;
   const KeptBlocks blocks =
-      table.version == 0 || anew
-          ? KeptBlocks{}
-          : kept_blocks(found->proof.base, table.map_pages, table.blocks, found->proof.file);
+      is_used ? kept_blocks(found->proof.base, table.map_pages, table.blocks, found->proof.file)
+              : KeptBlocks{};
   bool has_odd = false;
   RowCollector rows = start_collecting(&columns, points);
   if (reader == TableReader::kNode) {
@@ -167,13 +173,13 @@ bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumn
   const BlocksRead read = read_blocks(relation, &rows, blocks);
   table_close(relation, NoLock);
   Traits traits = {};
-  traits.bytes = table.traits;
-  const std::uint64_t proven = anew ? 0 : proven_rows(blocks, table.rows, read);
+  if (is_used) traits.bytes = table.traits;
+  const std::uint64_t proven = is_used ? proven_rows(blocks, table.rows, read) : 0;
   const bool mixed = proven > 0 && points->rows > 0 && !fit_together(traits.shape, rows.shape);
   kept->is_unfit = mixed || has_odd || is_spilled(*points);
   if (kept->is_unfit) return false;
   // Rows that are kept stay lifted as they are, though this snapshot may see none of them.
-  const double lifted_norm = anew ? 0 : traits.shape.lifted_norm;
+  const double lifted_norm = traits.shape.lifted_norm;
   if (proven == 0) traits = {.shape = rows.shape};
   traits.shape.lifted_norm = lifted_norm;
   kept->is_outgrown = columns.form == ValueForm::kProduct && points->rows > 0 &&
@@ -181,7 +187,7 @@ bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumn
   if (kept->is_outgrown) return false;
   *shape = traits.shape;
   kept->kept = true;
-  kept->as_found = table.version != 0 && is_as_found(read, blocks);
+  kept->as_found = is_used && is_as_found(read, blocks);
   kept->rows = proven + points->rows;
   kept->dims = columns.shape == Shape::kBoxes        ? 2 * shape->dims
                : columns.form == ValueForm::kProduct ? shape->dims + kLiftedDims

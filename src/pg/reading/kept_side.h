@@ -12,7 +12,7 @@ struct KeptSide {
   bool kept;           ///< false: the rows are all with the backend
   bool as_found;       ///< the service has all rows and all proofs
   bool is_unfit;       ///< the values read make no dataset in memory, so the table is not kept
-  bool is_outgrown;    ///< the values read do not fit those that are kept: read all of them anew
+  bool is_outgrown;    ///< the values read are longer than those kept: all have to be read anew
   TablePatches table;  ///< for the service
   std::uint64_t rows;  ///< of the table, as the snapshot has it
   std::uint32_t dims;  ///< numbers of each, as Dataset has it
@@ -31,11 +31,14 @@ double expected_rows(const SideColumns& columns);
 /// error.
 bool are_kept(const SideColumns& columns);
 
+/// Returns the reason why rows do not stay, where the service has given none.
+const char* why_not_kept();
+
 /// Reads a table for side 0 or 1 of the join that `connection` is for. False where the table cannot
 /// stay, or has rows of several kinds: then it has to be read whole, into other `points`. Else
-/// these have the rows that were read, and *kept the number of the others. What it holds is in the
-/// current memory context. Raises errors of reading, as read_points() does.
-/// `anew`: it reads all rows, whatever is kept.
+/// these have the rows that were read, and *kept the number of the others. With `anew` it reads all
+/// rows, whatever is kept. What it holds is in the current memory context. Raises errors of
+/// reading, as read_points() does.
 bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumns& columns,
                     TableReader reader, PointBuffer* points, ValueShape* shape, KeptSide* kept,
                     bool anew = false);

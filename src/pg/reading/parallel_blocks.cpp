@@ -93,7 +93,7 @@ struct ParallelRead {
   bool as_stored;         ///< ValueShape::as_stored
   ValueDemands demands;   ///< likewise
   bool filter_may_raise;  ///< ScanFilter::may_raise
-  bool leaves_same;       ///< HeapBlocks::leaves_same
+  bool leaves_same;       ///< of HeapBlocks
   std::uint64_t limit;    ///< PointBuffer::limit
   int leader;             ///< whose descriptors these are:
   int files[kMemories];

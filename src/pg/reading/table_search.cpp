@@ -37,10 +37,7 @@ void start_points(TableSearch* search, const SideColumns& columns, bool shares) 
 /// `anew`: reads all rows, whatever the service has.
 bool open_in_service(TableSearch* search, const SideColumns& columns, bool waits, Status* why,
                      bool anew = false) {
-  *why = make_status(StatusCode::kUnavailable, nullptr,
-                     service_preference() == ServicePreference::kOff
-                         ? "gpujoin.service is off"
-                         : "they are of a kind that cannot stay");
+  *why = make_status(StatusCode::kUnavailable, nullptr, "%s", why_not_kept());
   if (service_preference() == ServicePreference::kOff || !IsUnderPostmaster ||
       (!take_connection(&search->connection) &&
        !reach_service(&search->connection, waits ? kConnectMs : 0, why)))

@@ -40,12 +40,14 @@ TableSearch* open_table_search(const SideColumns& columns);
 /// Adds the rows that are to be searched. Returns false if they are of no use.
 using CollectRows = bool (*)(RowCollector* rows, void* argument);
 
-/// Likewise in rows that `collect` adds, in this session. `columns` say what they are: values of a
-/// type, known by ctids.
+/// Prepares searches by this session in the rows that `collect` adds. `columns` describe them:
+/// values of one type, known by ctids. Returns null if `collect` fails or some value is no finite
+/// point.
 TableSearch* open_computed_search(const SideColumns& columns, CollectRows collect, void* argument);
 
-/// Likewise in the service alone, which is started and waited for if there is none. Returns null
-/// with the reason in *why if the service cannot keep the table.
+/// Prepares searches by the service, as open_table_search() does. Starts the service and waits for
+/// it if it is not running. Returns null with the reason in *why if the service cannot keep the
+/// table.
 TableSearch* open_kept_search(const SideColumns& columns, Status* why);
 
 /// Finds the rows that `request`, an Output::nearest() without datasets, asks for. Sets

@@ -41,7 +41,7 @@ struct Supervisor {
   TimestampTz next_start;             ///< not before
   TimestampTz reported;               ///< its last death in the log
   long delay_ms;                      ///< after the next death
-  BackgroundWorkerHandle* prewarmer;  ///< that the last start had; null: none
+  BackgroundWorkerHandle* prewarmer;  ///< that the last start of the process started, or null
 };
 
 bool registered = false;  // by the postmaster

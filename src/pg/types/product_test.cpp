@@ -97,13 +97,22 @@ EpsBand product_band(const LiftedSides& sides, double most, std::uint32_t dims) 
   return band;
 }
 
-double surely_less_beyond(const LiftedSides& sides, double distance, std::uint32_t dims,
-                          bool open) {
+EpsBand band_within(const SimilarityTest& test, const LiftedSides& sides, double eps,
+                    std::uint32_t dims) {
+  if (!is_product(test)) return eps_band(test, eps, dims);
+  EpsBand band = product_band(sides, eps, dims);
+  if (test.open) band.accept = -1;
+  return band;
+}
+
+double surely_beyond(const SimilarityTest& test, const LiftedSides& sides, double distance,
+                     std::uint32_t dims) {
+  if (!is_product(test)) return surely_beyond(test, distance, dims);
   constexpr double kRounding = 1e-12, kMargin = 1e-9;
   const double squares = distance * distance + 2 * lifting_slack(sides.lifted, sides.right, dims);
   const double norms = sides.lifted * sides.lifted + sides.right * sides.right;
   const double rounded = kRounding * (norms + squares) + 2 * sides.scales[1] * kMargin;
-  return std::sqrt(squares + (open ? rounded : 0));
+  return std::sqrt(squares + (test.open ? rounded : 0));
 }
 
 }  // namespace gpujoin

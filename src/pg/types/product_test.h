@@ -25,7 +25,7 @@ double largest_norm(const Dataset& points);
 /// Prepares the lifting of sides whose largest norms are known.
 LiftedSides begin_lifting(double left, double right, bool in_order);
 
-/// Lifts points of a side where they lie. Of left points it notes what they are multiplied with.
+/// Lifts points of a side where they lie. Notes the factors of left points in *sides.
 void lift_points(const Dataset& points, bool left, LiftedSides* sides);
 
 /// Lifts rows of a table that is searched to *norm. Sets *norm if it is 0, for the first rows of
@@ -39,9 +39,13 @@ LiftedSides lift_value(const Dataset& point, double norm);
 /// at most `most`. Where only the order counts, no pair is known to be within.
 EpsBand product_band(const LiftedSides& sides, double most, std::uint32_t dims);
 
-/// The distance from a left point beyond which inner products are surely less than at this one;
-/// `open`: also after arithmetic that rounds away a billionth.
-double surely_less_beyond(const LiftedSides& sides, double distance, std::uint32_t dims,
-                          bool open = false);
+/// Returns eps_band() of the test, or of a test of products of the lifted sides product_band().
+/// `dims` are those of the values.
+EpsBand band_within(const SimilarityTest& test, const LiftedSides& sides, double eps,
+                    std::uint32_t dims);
+
+/// Returns surely_beyond() of the test, also of a test of products of the lifted sides.
+double surely_beyond(const SimilarityTest& test, const LiftedSides& sides, double distance,
+                     std::uint32_t dims);
 
 }  // namespace gpujoin

@@ -177,32 +177,40 @@ struct FoundTable {
   TableTraits traits;
 };
 
-/// Line pointers of a block are numbered up to here, if rows of theirs are to stay.
-inline constexpr std::uint32_t kMostLines = 320;
+/// Some line pointers of a block, which are numbered from 1 on.
+class Lines {
+ public:
+  static constexpr std::uint32_t kEnd = 320;  ///< all numbers are below
+
+  void add(std::uint32_t line) { words_[line / 64] |= std::uint64_t{1} << line % 64; }
+  bool has(std::uint64_t line) const {
+    return line < kEnd && (words_[line / 64] >> line % 64 & 1) != 0;
+  }
+  std::uint32_t count() const {
+    std::uint32_t lines = 0;
+    for (const std::uint64_t word : words_)
+      lines += static_cast<std::uint32_t>(std::popcount(word));
+    return lines;
+  }
+
+ private:
+  std::uint64_t words_[kEnd / 64] = {};
+};
 
 /// A block whose rows replace those that the table has of it.
 struct BlockPatch {
   std::uint32_t block;
   bool lasts;  ///< for other snapshots, too: what the table has of the block serves none any more
   BlockProof proof;
-  /// A bit for each line pointer whose row stays as the table has it. Such rows are known by their
-  /// ctids, and are not sent.
-  std::uint64_t same[kMostLines / 64] = {};
+  /// Lines whose rows stay as the table has them. The rows are known by their ctids. The backend
+  /// does not send them.
+  Lines same = {};
 };
 
-/// Whether a row of the block, known by its ctid, stays.
+/// Returns true if a row of the block, known by its ctid, stays.
 inline bool is_same(const BlockPatch& patch, std::int64_t ctid) {
-  const std::uint64_t line = static_cast<std::uint64_t>(ctid) & 0xffff;
-  return line < kMostLines && static_cast<std::uint64_t>(ctid) >> 16 == patch.block &&
-         (patch.same[line / 64] >> line % 64 & 1) != 0;
-}
-
-/// Number of rows that stay.
-inline std::uint32_t same_rows(const BlockPatch& patch) {
-  std::uint32_t rows = 0;
-  for (const std::uint64_t word : patch.same)
-    rows += static_cast<std::uint32_t>(std::popcount(word));
-  return rows;
+  const auto place = static_cast<std::uint64_t>(ctid);
+  return place >> 16 == patch.block && patch.same.has(place & 0xffff);
 }
 
 // ---- Joins

@@ -26,9 +26,9 @@ TablePatch read_patch(const SideMessage& side, ClientRows rows) {
                   (patch.blocks.empty() || patch.blocks.back().block < block.block) &&
                   static_cast<std::uint32_t>(block.proof.state) <=
                       static_cast<std::uint32_t>(BlockState::kCommitted) &&
-                  is_bool(block.lasts) && same_rows(block) <= block.proof.rows,
+                  is_bool(block.lasts) && block.same.count() <= block.proof.rows,
               "the blocks of a table are not in order");
-      const std::uint32_t new_rows = block.proof.rows - same_rows(block);
+      const std::uint32_t new_rows = block.proof.rows - block.same.count();
       patch.blocks.push_back({block, next_row, new_rows});
       next_row += new_rows;
     }

@@ -128,15 +128,16 @@ std::vector<std::uint32_t> TableRows::places_of(const TablePatch& patch,
 bool TableRows::has_same_rows(const TablePatch& patch, const TablePatch::Block& block) const {
   if (block.block >= blocks_.size()) return block.proof.rows == 0;
   const Slots& slots = blocks_[block.block];
-  if (slots.rows != block.proof.rows) return false;
-  if (block.new_rows == 0) return rows_that_stay(block) == slots.rows;
+  if (slots.rows != block.proof.rows || rows_that_stay(block) + block.new_rows != slots.rows)
+    return false;
+  if (block.new_rows == 0) return true;
   if (!has_form_of(patch.rows)) return false;
   const std::vector<std::uint32_t> places = places_of(patch, block);
   for (std::uint32_t row = 0; row < places.size(); ++row)
     if (places[row] == kNowhere ||
         !has_same_row(slots.slot(places[row]), patch, block.first_row + row))
       return false;
-  return rows_that_stay(block) + block.new_rows == block.proof.rows;
+  return true;
 }
 
 bool TableRows::is_changed_by(const TablePatch& patch, bool lasting) const {
@@ -285,8 +286,13 @@ void TableRows::add_slots(const TablePatch::Block& block) {
 /// have gone.
 void TableRows::put(const TablePatch& patch, const TablePatch::Block& block) {
   Slots& slots = blocks_[block.block];
-  require(rows_that_stay(block) + block.new_rows == block.proof.rows,
-          "a table lacks rows that are to stay");
+  std::vector<bool> stays(slots.rows, false);
+  for (std::uint32_t place = 0; place < slots.rows; ++place)
+    stays[place] = is_same(block, id_at(slots.slot(place)));
+  require(
+      static_cast<std::uint64_t>(std::count(stays.begin(), stays.end(), true)) + block.new_rows ==
+          block.proof.rows,
+      "a table lacks rows that are to stay");
   live_ = live_ - slots.rows + block.proof.rows;
   add_slots(block);
   const std::vector<std::uint32_t> places = places_of(patch, block);
@@ -294,9 +300,6 @@ void TableRows::put(const TablePatch& patch, const TablePatch::Block& block) {
     const std::uint64_t number = block.first_row + row;
     set_row(slot, patch.rows.coordinates.data() + number * points_.row_bytes(), patch.rows, number);
   };
-  std::vector<bool> stays(slots.rows, false);
-  for (std::uint32_t place = 0; place < slots.rows; ++place)
-    stays[place] = is_same(block, id_at(slots.slot(place)));
   for (std::uint32_t row = 0; row < block.new_rows; ++row) {
     if (places[row] == kNowhere) continue;
     stays[places[row]] = true;
