@@ -168,31 +168,6 @@ inline int order_strategy(Oid operation) {
   return 0;
 }
 
-/// Calls use(operator, limit) for each condition such as `rank() <= limit` that lets PostgreSQL end
-/// a query's window early, as PostgreSQL 15 and later do.
-template <class Use>
-void for_each_run_condition([[maybe_unused]] const Query* query, [[maybe_unused]] const Use& use) {
-#if PG_VERSION_NUM >= 170000
-  ListCell *entry, *cell;
-  foreach (entry, query->targetList) {
-    const Expr* const value = lfirst_node(TargetEntry, entry)->expr;
-    if (!IsA(value, WindowFunc)) continue;
-    foreach (cell, reinterpret_cast<const WindowFunc*>(value)->runCondition) {
-      const auto* const condition = lfirst_node(WindowFuncRunCondition, cell);
-      if (condition->wfunc_left) use(condition->opno, condition->arg);
-    }
-  }
-#elif PG_VERSION_NUM >= 150000
-  ListCell *window, *cell;
-  foreach (window, query->windowClause)
-    foreach (cell, lfirst_node(WindowClause, window)->runCondition) {
-      const OpExpr* const condition = lfirst_node(OpExpr, cell);
-      if (IsA(linitial(condition->args), WindowFunc))
-        use(condition->opno, static_cast<Expr*>(lsecond(condition->args)));
-    }
-#endif
-}
-
 inline bool is_ascending(const PathKey* key) {
 #if PG_VERSION_NUM >= 180000
   return key->pk_cmptype == COMPARE_LT;
@@ -448,11 +423,11 @@ inline void check_select(Oid table, Bitmapset* columns) {
 }
 
 /// A condition that a query above a window has on one of its functions, and that the window stops
-/// by: `function(window function, value)`, or the other way round.
+/// by: `window function operation value`, or the other way round.
 struct RunCondition {
-  Oid function;
+  Oid operation;
   bool window_first;
-  const Node* value;
+  const Expr* value;
 };
 
 /// Such conditions on the window function, of PostgreSQL's own form; PostgreSQL 14 passes none on.
@@ -477,15 +452,14 @@ inline bool read_run_condition(const Node* node, const WindowFunc* function,
   static_cast<void>(function);
   if (!IsA(node, WindowFuncRunCondition)) return false;
   const auto* const found = reinterpret_cast<const WindowFuncRunCondition*>(node);
-  *condition = {get_opcode(found->opno), found->wfunc_left,
-                reinterpret_cast<const Node*>(found->arg)};
+  *condition = {found->opno, found->wfunc_left, found->arg};
   return true;
 #else
   if (!IsA(node, OpExpr)) return false;
   const auto* const found = reinterpret_cast<const OpExpr*>(node);
-  const Node* const one = static_cast<const Node*>(linitial(found->args));
-  const Node* const other = static_cast<const Node*>(lsecond(found->args));
-  *condition = {get_opcode(found->opno), IsA(one, WindowFunc), IsA(one, WindowFunc) ? other : one};
+  const Expr* const one = static_cast<const Expr*>(linitial(found->args));
+  const Expr* const other = static_cast<const Expr*>(lsecond(found->args));
+  *condition = {found->opno, IsA(one, WindowFunc), IsA(one, WindowFunc) ? other : one};
   return equal(IsA(one, WindowFunc) ? one : other, function);
 #endif
 }

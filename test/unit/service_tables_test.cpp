@@ -298,6 +298,9 @@ TEST_F(ServiceTables, who_finds_the_same_rows_later_has_those_that_engines_know)
   patch(third, {{3, blocks[3]}}, 8);
   EXPECT_EQ(third.rows().key, DatasetKey{}) << "engines know the new rows";
   EXPECT_EQ(rows_of(third.rows()), rows_of(blocks));
+  EXPECT_EQ(third.indexed_rows().key, key) << "searches use the index that both versions have";
+  EXPECT_EQ(fourth.indexed_rows().key, key);
+  EXPECT_EQ(rows_of(third.indexed_rows()), rows_of(blocks));
 }
 
 TEST_F(ServiceTables, two_who_read_a_table_first_both_have_their_rows) {
@@ -308,6 +311,7 @@ TEST_F(ServiceTables, two_who_read_a_table_first_both_have_their_rows) {
   patch(second, all_of(other), 9);
   EXPECT_EQ(rows_of(first.rows()), rows_of(one));
   EXPECT_EQ(rows_of(second.rows()), rows_of(other));
+  EXPECT_EQ(second.indexed_rows().key, DatasetKey{});
   EXPECT_EQ(rows_of(find().rows()), rows_of(one));
 }
 

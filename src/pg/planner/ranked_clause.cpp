@@ -1,9 +1,12 @@
 #include "pg/planner/ranked_clause.h"
 
+#include <cmath>
+#include <limits>
+
+#include "pg/planner/comparison.h"
 #include "pg/planner/join_conditions.h"
 #include "pg/planner/safe_expression.h"
 #include "pg/planner/unique_rows.h"
-#include "pg/types/number_datum.h"
 
 extern "C" {
 #include "catalog/pg_type_d.h"
@@ -18,6 +21,7 @@ namespace gpujoin {
 namespace {
 
 constexpr std::int64_t kMostRows = 1000;  // as of a LATERAL subquery's limit
+constexpr double kUnranked = std::numeric_limits<double>::infinity();
 
 /// What is ranked: the rows of each group by an order.
 struct Ranking {
@@ -25,42 +29,6 @@ struct Ranking {
   List* order;   ///< likewise
   std::int64_t rows;
 };
-
-/// How a comparison of a rank with a number reads, by its function.
-struct RankComparison {
-  Oid function;
-  bool rank_first;
-  bool strict;
-};
-
-constexpr RankComparison kRankComparisons[] = {
-    {F_INT8LE, true, false},  {F_INT8LT, true, true},    {F_INT84LE, true, false},
-    {F_INT84LT, true, true},  {F_INT82LE, true, false},  {F_INT82LT, true, true},
-    {F_INT8GE, false, false}, {F_INT8GT, false, true},   {F_INT48GE, false, false},
-    {F_INT48GT, false, true}, {F_INT28GE, false, false}, {F_INT28GT, false, true}};
-
-/// False: the node is no constant of an integer type.
-bool take_integer_constant(const Node* node, std::int64_t* number) {
-  if (!IsA(node, Const)) return false;
-  const Const* const constant = reinterpret_cast<const Const*>(node);
-  if (constant->constisnull) return false;
-  const Oid type = constant->consttype;
-  if (!is_integer_type(type)) return false;
-  *number = integer_of(type, constant->constvalue);
-  return true;
-}
-
-/// The highest rank that a condition of PostgreSQL's on the rows of a window leaves; 0: unknown.
-std::int64_t highest_rank(const RunCondition& condition) {
-  for (const RankComparison& known : kRankComparisons) {
-    std::int64_t number;
-    if (known.function != condition.function || known.rank_first != condition.window_first ||
-        !take_integer_constant(condition.value, &number))
-      continue;
-    return number - known.strict;
-  }
-  return 0;
-}
 
 /// The query ranks by one window, and nothing else, and drops the ranks beyond some.
 bool match_window(PlannerInfo* root, Ranking* ranking) {
@@ -72,21 +40,16 @@ bool match_window(PlannerInfo* root, Ranking* ranking) {
   List* const used = pull_var_clause(reinterpret_cast<Node*>(root->processed_tlist),
                                      PVC_INCLUDE_WINDOWFUNCS | PVC_RECURSE_PLACEHOLDERS);
   ListCell* cell;
-  std::int64_t least = 0;
+  double least = kUnranked;
   foreach (cell, used) {
     if (!IsA(lfirst(cell), WindowFunc)) continue;
     const WindowFunc* const function = lfirst_node(WindowFunc, cell);
     if (function->winfnoid != F_ROW_NUMBER) return false;
-    ListCell* other;
-    foreach (other, run_conditions(window, function)) {
-      RunCondition condition;
-      if (!read_run_condition(static_cast<Node*>(lfirst(other)), function, &condition)) continue;
-      const std::int64_t rank = highest_rank(condition);
-      if (rank > 0 && (least == 0 || rank < least)) least = rank;
-    }
+    least = fmin(least, highest_rank(window, function, kUnranked));
   }
-  *ranking = {window->partitionClause, window->orderClause, least};
-  return least > 0;
+  if (least < 1 || least == kUnranked) return false;
+  *ranking = {window->partitionClause, window->orderClause, static_cast<std::int64_t>(least)};
+  return true;
 }
 
 /// DISTINCT ON: the first row of each group by the keys of ORDER BY after those of the groups.
@@ -168,6 +131,22 @@ bool match_conditions(PlannerInfo* root, const List* conditions, const RelOptInf
 }
 
 }  // namespace
+
+double highest_rank(const WindowClause* window, const WindowFunc* function, double unknown) {
+  double highest = kUnranked;
+  ListCell* cell;
+  foreach (cell, run_conditions(window, function)) {
+    RunCondition condition;
+    if (!read_run_condition(static_cast<Node*>(lfirst(cell)), function, &condition)) continue;
+    const int strategy = order_strategy(condition.operation);
+    const bool strict = strategy == BTLessStrategyNumber || strategy == BTGreaterStrategyNumber;
+    const bool less = strategy == BTLessStrategyNumber || strategy == BTLessEqualStrategyNumber;
+    if (strategy == 0 || less != condition.window_first) continue;
+    double limit;
+    highest = fmin(highest, read_number(condition.value, &limit) ? limit - strict : unknown);
+  }
+  return highest;
+}
 
 bool match_ranks(PlannerInfo* root, const RelOptInfo* join, RelOptInfo* outer,
                  const RelOptInfo* inner, const List* conditions, NearestClause* clause) {

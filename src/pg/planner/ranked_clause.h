@@ -12,4 +12,9 @@ namespace gpujoin {
 bool match_ranks(PlannerInfo* root, const RelOptInfo* join, RelOptInfo* outer,
                  const RelOptInfo* inner, const List* conditions, NearestClause* clause);
 
+/// The highest rank that PostgreSQL's conditions on the rows of a window, such as `rank() <= 3`,
+/// leave one of its functions; infinity without such a condition. `unknown` stands for a limit that
+/// is no constant.
+double highest_rank(const WindowClause* window, const WindowFunc* function, double unknown);
+
 }  // namespace gpujoin

@@ -10,6 +10,7 @@
 #include "pg/planner/implied_distance.h"
 #include "pg/planner/pair_cost.h"
 #include "pg/planner/planning.h"
+#include "pg/planner/ranked_clause.h"
 #include "pg/planner/safe_expression.h"
 #include "pg/reading/column_sample.h"
 #include "pg/reading/kept_side.h"
@@ -252,20 +253,20 @@ void check_columns(PlannerInfo* root, const SimilarityClause& values, SearchedTa
 /// Returns the number of rows after which a window over all rows ends early, as by `rank() <= 3`,
 /// or 0 if the window takes all rows.
 double rows_of_window(const PlannerInfo* root) {
-  constexpr double kDefaultRows = 10;  // if the limit is not known yet
+  constexpr double kDefaultRank = 10;  // if the limit is not known yet
   const Query* const query = root->parse;
-  if (list_length(query->windowClause) != 1 ||
-      linitial_node(WindowClause, query->windowClause)->partitionClause != NIL)
-    return 0;
-  double rows = 0;
-  for_each_run_condition(query, [&](Oid operation, Expr* limit) {
-    const int strategy = order_strategy(operation);
-    if (strategy != BTLessStrategyNumber && strategy != BTLessEqualStrategyNumber) return;
-    double most;
-    if (!read_number(limit, &most)) most = kDefaultRows;
-    rows = fmax(1, most) + 1;  // the first row beyond ends it
-  });
-  return rows;
+  if (list_length(query->windowClause) != 1) return 0;
+  const WindowClause* const window = linitial_node(WindowClause, query->windowClause);
+  if (window->partitionClause != NIL) return 0;
+  double highest = std::numeric_limits<double>::infinity();
+  ListCell* cell;
+  foreach (cell, query->targetList) {
+    const Expr* const value = lfirst_node(TargetEntry, cell)->expr;
+    if (!IsA(value, WindowFunc)) continue;
+    highest = fmin(highest,
+                   highest_rank(window, reinterpret_cast<const WindowFunc*>(value), kDefaultRank));
+  }
+  return std::isinf(highest) ? 0 : fmax(1, highest) + 1;  // the first row beyond ends it
 }
 
 /// Returns the largest number of rows that the plan above takes, or 0 if it takes all.

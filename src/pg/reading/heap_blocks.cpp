@@ -18,10 +18,12 @@
 // share lock alone: the proof fails without need, and BufferGetLSNAtomic() keeps such an LSN from
 // being read in halves. The LSN belongs to a block of a file. Records about a file are written
 // while it is there, so that a file that gets the same number later, or a block that truncation
-// took away and extension brought back, has LSNs later than those that were kept; a page that no
-// record knows has LSN 0, which is never a proof. That is also the LSN of pages written without
-// WAL: by wal_level = minimal in the transaction that made the file, whose relations are left out
-// until it is over, as its new rows are visible to nobody else and may be frozen already. LSNs
+// took away and extension brought back, has LSNs later than those that were kept. A page that no
+// record knows has LSN 0, which proves that it has no tuples if it had none before: several
+// transactions that extend a table at once leave such pages, and VACUUM leaves them as they are. If
+// it had tuples, LSN 0 proves nothing. These were written without WAL: by wal_level = minimal in
+// the transaction that made the file, whose relations are left out until it is over, as its new
+// rows are visible to nobody else and may be frozen already. LSNs
 // repeat if the end of the WAL is lost, in a crash of the server. Rows are kept by a program that
 // the crash ends, as it ends all backends, before WAL is written again.
 //
@@ -160,10 +162,10 @@ void see_tuples(const HeapBlocks& heap, BlockNumber block, const BlockProof* kep
       seen->offsets[seen->count++] = offset;
   }
   proof->lsn = BufferGetLSNAtomic(seen->buffer);
-  proof->state = proof->lsn == InvalidXLogRecPtr ? BlockState::kUnproven
-                 : all_visible                   ? BlockState::kAllVisible
-                 : decided                       ? BlockState::kCommitted
-                                                 : BlockState::kUnproven;
+  const bool is_known = proof->lsn != InvalidXLogRecPtr || last < FirstOffsetNumber;
+  proof->state = is_known && all_visible ? BlockState::kAllVisible
+                 : is_known && decided   ? BlockState::kCommitted
+                                         : BlockState::kUnproven;
 }
 
 }  // namespace

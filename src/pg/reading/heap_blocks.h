@@ -67,7 +67,7 @@ void end_blocks(HeapBlocks* heap);
 /// Whether a block that has a proof needs no reading: its rows are the ones that the snapshot sees.
 /// `lsn` is the block's.
 inline bool serves(const HeapBlocks& heap, const service::BlockProof& kept, XLogRecPtr lsn) {
-  if (kept.lsn != lsn || lsn == InvalidXLogRecPtr) return false;
+  if (kept.lsn != lsn) return false;
   return kept.state == service::BlockState::kAllVisible ||
          (kept.state == service::BlockState::kCommitted && kept.newest_xid < heap.horizon);
 }

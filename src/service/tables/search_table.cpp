@@ -77,9 +77,9 @@ std::vector<FoundRow> find_changed(const JoinRequest& request, double eps,
 Status search_table(SearchBatches& searches, const JoinRequest& request, const TableHold& table,
                     WantedEngine engine, Interrupt& interrupt, SearchAnswer* answer) {
   const TableChanges& changes = table.changes();
-  if (!changes.base) return searches.find(request, engine, interrupt, answer);
   JoinRequest asked = request;
   asked.sides = request.sides.with_rows(request.left(), table.indexed_rows());
+  if (!changes.base) return searches.find(asked, engine, interrupt, answer);
   const std::uint64_t count = request.neighbors(), most_spare = changes.changed.size();
   std::vector<FoundRow>& found = answer->rows;
   for (std::uint64_t spare = kFirstSpare;; spare *= kMoreSpare) {

@@ -53,9 +53,10 @@ void TableHold::swap(TableHold& other) noexcept {
 }
 
 Dataset TableHold::indexed_rows() const {
-  if (!changes().base) return rows();
   const std::uint64_t version = changes().version;
-  return table_rows().base_view({version_->key().identity, version, version});
+  if (version == 0) return rows();
+  const DatasetKey key = {version_->key().identity, version, version};
+  return changes().base ? table_rows().base_view(key) : table_rows().view(key);
 }
 
 TableHold::~TableHold() {
@@ -228,7 +229,8 @@ void TableStore::publish(TableHold& hold, const TablePatch& patch, std::shared_p
       drop_rewritten(table);
       shrink();
     } else {
-      attach(hold, std::move(next), {});
+      if (hold.version() == nullptr) next->rows()->forget_changes();  // nobody drops its index
+      attach(hold, std::move(next), !changes && has_current_rows(hold) ? key : DatasetKey{});
     }
     changed_.notify_all();
   }

@@ -36,8 +36,8 @@ class TableHold {
   const TableVersion* version() const { return version_.get(); }
   /// The rows for a join, once they were patched.
   Dataset rows() const { return own_ != nullptr ? own_->view({}) : version_->rows()->view(key_); }
-  /// The rows of the version that changes() are counted from; rows(), if that is unknown or the
-  /// same.
+  /// The rows of the version that changes() are counted from, by the name that they have for
+  /// engines even if others have changed the table since; rows(), if that version is unknown.
   Dataset indexed_rows() const;
   const TableChanges& changes() const { return table_rows().changes(); }
   std::uint64_t live_rows() const {
