@@ -166,9 +166,11 @@ ClientRows take_rows(const SideMessage& side, Descriptors* descriptors) {
   if (side.key_columns > 0)
     taken.keys = Region(descriptors->take(), side.rows * side.key_columns * sizeof(double));
   if (side.has_patches) {
-    require(side.patches <= kMaxRows && side.map_pages <= kMaxRows, "a table has no such blocks");
+    require(side.patches <= kMaxRows && side.map_pages <= kMaxRows && side.moved <= kMaxRows,
+            "a table has no such blocks");
     taken.patches = Region(descriptors->take(), side.map_pages * sizeof(std::uint64_t) +
-                                                    side.patches * sizeof(BlockPatch));
+                                                    side.patches * sizeof(BlockPatch) +
+                                                    side.moved * sizeof(MovedRow));
   }
   return taken;
 }

@@ -24,6 +24,9 @@ POINT = 'ARRAY[{0} % 100 * 10, {0} / 100 * 10]'  # cells lie farther apart than 
 CORNER = 'point(cell % 100 * 10 + {0}, cell / 100 * 10 + {0})'
 TABLE = ('CREATE TABLE places (id int PRIMARY KEY, cell int NOT NULL, v float4[], note text, score int DEFAULT random() * 20, '
          f'b box GENERATED ALWAYS AS (box({CORNER.format(0)}, {CORNER.format(0.5)})) STORED) WITH (fillfactor = {{fill}})')
+# Has rows that are written from now on store v out of line.
+WIDEN = ("ALTER TABLE places ADD wide text DEFAULT repeat('w', 2000), ALTER v SET STORAGE EXTERNAL, SET (toast_tuple_target = 128)",
+         'ALTER TABLE places ALTER wide SET STORAGE PLAIN')
 
 # What both sides of the comparison compute: how many pairs, and of which rows.
 JOINED = {'function': "SELECT count(*), sum(id1), sum(id2) FROM gpu_selfjoin('places', {eps}, 'id', pairs => 'unordered', "
@@ -259,7 +262,7 @@ def run_stale(database, seconds, seed, kills=0, level='', readers=4, writers=3):
     run = Run(database, seconds, seed, kills, [level] if level else LEVELS)
     connection = Connection(dbname=database, options=OPTIONS)
     for statement in ['DROP SCHEMA IF EXISTS stale CASCADE', 'CREATE SCHEMA stale', TABLE.format(fill=80),
-                      f'INSERT INTO places {rows_of(ROWS)}', 'VACUUM ANALYZE places']:
+                      f'INSERT INTO places {rows_of(ROWS)}', 'VACUUM ANALYZE places', *(WIDEN if seed % 2 else ())]:
         connection.must(statement)
     work = [run.read] * readers + [run.write] * writers + [run.keep_up]
     threads = [threading.Thread(target=job, args=(number + 1,)) for number, job in enumerate(work)]

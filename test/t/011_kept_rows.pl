@@ -389,6 +389,25 @@ sub run_with_new_blocks {
 }
 
 run_all('without checksums', @changes);
+# With values out of line, which need not be read again where an update has left them as they are.
+{
+  my $in_line = $table;
+  $table =~ s/fillfactor = 70/fillfactor = 70, toast_tuple_target = 128/;
+  $table =~ s/;\nINSERT/;\nALTER TABLE t ALTER v SET STORAGE EXTERNAL, ALTER note SET STORAGE PLAIN;\nINSERT/;
+  $table =~ s/, 60\)/, 2000)/g;
+  run_all('values out of line', grep { $_->{name} =~ m{UPDATE|ROLLBACK|savepoints} } @changes);
+  open_sessions($node);
+  $writer->value($table);
+  my $search = "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM t ORDER BY v <-> '{3,3}' LIMIT 1";
+  $readers[0]->value("SET gpujoin.prefer_node = on; $search");
+  $writer->value('UPDATE t SET note = note WHERE id % 3 = 0');
+  my $plan = $readers[0]->value($search);
+  like($plan, qr/GpuSimilarityScan/, 'a search after an update of 80 rows');
+  my ($hits) = $plan =~ /Buffers: shared hit=(\d+)/;
+  cmp_ok($hits, '<', 200, 'reads few blocks, and no values out of line');
+  close_sessions();
+  $table = $in_line;
+}
 my $has_checksums = $node->safe_psql('postgres', 'SHOW data_checksums') eq 'on';
 $node->stop;
 system_or_bail($node->installed_command('pg_checksums'), '--enable', '-D', $node->data_dir) unless $has_checksums;

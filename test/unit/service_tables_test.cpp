@@ -59,6 +59,15 @@ std::vector<Row> rows_of(const Blocks& blocks) {
   return rows;
 }
 
+/// Rows that lie in the block that their id names, as a ctid does.
+Block rows_at_ctids(const Blocks& blocks) {
+  Block rows;
+  for (std::size_t number = 0; number < blocks.size(); ++number)
+    for (const Row& row : blocks[number])
+      if (static_cast<std::uint64_t>(row.id) >> 16 == number) rows.push_back(row);
+  return rows;
+}
+
 /// The score of the row with this id, where rows have one.
 double score_of(std::int64_t id) { return static_cast<double>(id % 1000) / 8; }
 
@@ -81,11 +90,14 @@ struct Read {
   Block rows;
   bool lasts = true;
   BlockState state = BlockState::kAllVisible;
-  Block same = {};  ///< rows that stay and are not sent
+  Block same = {};   ///< rows that stay and are not sent
+  Block moved = {};  ///< rows that have the values of others, which are
+  std::vector<std::int64_t> moved_from = {};
 };
 
-/// A block whose rows are known by their ctids. Some stay as they are.
-Read read_of_ctids(Random& random, std::uint32_t number, const Block& before) {
+/// A block whose rows are known by their ctids. Some stay as they are, others have the values of
+/// some rows of `all`.
+Read read_of_ctids(Random& random, std::uint32_t number, const Block& before, const Block& all) {
   Read read = {number, {}};
   for (std::int64_t line = 1; line <= 9; ++line) {
     const std::int64_t ctid = std::int64_t{number} << 16 | (line * line * 3);
@@ -96,7 +108,11 @@ Read read_of_ctids(Random& random, std::uint32_t number, const Block& before) {
       read.same.push_back(*old);
     else if (old != before.end() && choice == 3)
       read.rows.push_back(*old);
-    else if (choice < 5)
+    else if (choice == 4 && !all.empty()) {
+      const Row& from = all[random.index(all.size())];
+      read.moved.push_back({ctid, from.x, from.y});
+      read.moved_from.push_back(from.id);
+    } else if (choice < 5)
       read.rows.push_back({ctid, random.unit(), random.unit()});
   }
   if (random.index(3) == 0) std::reverse(read.rows.begin(), read.rows.end());
@@ -115,8 +131,12 @@ TablePatch patch_of(const std::vector<Read>& reads, std::uint64_t table_blocks,
   std::vector<double> coordinates, scores;
   std::vector<std::int64_t> ids;
   std::vector<BlockPatch> patches;
+  std::vector<MovedRow> moved;
   for (const Read& read : reads) {
-    const auto rows = static_cast<std::uint32_t>(read.rows.size() + read.same.size());
+    const auto rows =
+        static_cast<std::uint32_t>(read.rows.size() + read.same.size() + read.moved.size());
+    for (std::size_t i = 0; i < read.moved.size(); ++i)
+      moved.push_back({read.moved[i].id, read.moved_from[i]});
     patches.push_back({read.number, read.lasts, {read.number + 1, 0, rows, read.state}});
     for (const Row& row : read.same)
       patches.back().same.add(static_cast<std::uint32_t>(row.id & 0xffff));
@@ -145,9 +165,13 @@ TablePatch patch_of(const std::vector<Read>& reads, std::uint64_t table_blocks,
     side.has_patches = true;
     side.patches = patches.size();
     side.map_pages = 1;
-    std::vector<unsigned char> bytes(8 + patches.size() * sizeof(BlockPatch));
+    side.moved = moved.size();
+    const std::size_t patch_bytes = patches.size() * sizeof(BlockPatch);
+    std::vector<unsigned char> bytes(8 + patch_bytes + moved.size() * sizeof(MovedRow));
     bytes[0] = 77;
-    std::memcpy(bytes.data() + 8, patches.data(), bytes.size() - 8);
+    std::memcpy(bytes.data() + 8, patches.data(), patch_bytes);
+    if (!moved.empty())
+      std::memcpy(bytes.data() + 8 + patch_bytes, moved.data(), moved.size() * sizeof(MovedRow));
     files.files[files.count++] = shared_copy(bytes.data(), bytes.size());
   }
   return read_patch(side, take_rows(side, &files));
@@ -558,11 +582,13 @@ TEST_F(ServiceTables, random_patches_leave_what_plain_blocks_have) {
       for (std::uint32_t b = 0; b < blocks; ++b) {
         if (b < before && random.index(3) > 0) continue;
         const bool same = b < before && random.index(3) == 0;
-        Read read = by_ctid ? read_of_ctids(random, b, own[b])
+        Read read = by_ctid ? read_of_ctids(random, b, own[b],
+                                            score == nullptr ? rows_at_ctids(shared) : Block{})
                             : Read{b, same ? own[b] : random_blocks(random, 1, 9)[0]};
         read.lasts = random.index(4) > 0;
         own[b] = read.rows;
         own[b].insert(own[b].end(), read.same.begin(), read.same.end());
+        own[b].insert(own[b].end(), read.moved.begin(), read.moved.end());
         if (read.lasts || b >= before) next[b] = own[b];
         reads.push_back(read);
       }

@@ -1,9 +1,7 @@
 #include "cpu/walk/join_plan.h"
 
-#include <algorithm>
-
 #include "core/hamming.h"
-#include "cpu/scan/several_distances.h"
+#include "core/several_distances.h"
 
 namespace gpujoin::cpu {
 namespace {
@@ -16,17 +14,7 @@ void find_raws(const JoinPlan& plan, std::uint32_t position, const std::uint32_t
   const auto neighbor = [&](std::size_t i) {
     return point<T>(right, plan.right->rows[neighbors[i]]);
   };
-  for (std::size_t first = 0; first < count; first += kPairsAtOnce) {
-    if (count - first == 1) {
-      raws[first] = raw_distance(plan.metric, a, neighbor(first), right.dims);
-      break;
-    }
-    const T* b[kPairsAtOnce];
-    double found[kPairsAtOnce];
-    for (std::size_t i = 0; i < kPairsAtOnce; ++i) b[i] = neighbor(std::min(first + i, count - 1));
-    raw_distances(plan.metric, a, b, right.dims, found);
-    std::copy_n(found, std::min<std::size_t>(kPairsAtOnce, count - first), raws + first);
-  }
+  raw_distances(plan.metric, a, count, neighbor, right.dims, raws);
 }
 
 /// The distances of a row of bits and others.

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/nearest_screen.h"
-#include "cpu/scan/several_distances.h"
+#include "core/several_distances.h"
 #include "cpu/walk/neighbor_order.h"
 
 namespace gpujoin::cpu {
@@ -14,16 +14,10 @@ template <class T>
 void find_raws(const NearestTilePlan& plan, std::uint32_t left, const Neighbor* rights,
                std::uint64_t count, double* raws) {
   const T* const a = point<T>(*plan.left_points, plan.left->rows[left]);
-  for (std::uint64_t first = 0; first < count; first += kPairsAtOnce) {
-    const T* b[kPairsAtOnce];
-    double found[kPairsAtOnce];
-    for (std::uint64_t i = 0; i < kPairsAtOnce; ++i) {
-      const Neighbor& right = rights[std::min(first + i, count - 1)];
-      b[i] = point<T>(*plan.right_points, plan.right->rows[right.position]);
-    }
-    raw_distances(plan.metric, a, b, plan.frame->dims, found);
-    std::copy_n(found, std::min<std::uint64_t>(kPairsAtOnce, count - first), raws + first);
-  }
+  const auto neighbor = [&](std::size_t i) {
+    return point<T>(*plan.right_points, plan.right->rows[rights[i].position]);
+  };
+  raw_distances(plan.metric, a, count, neighbor, plan.frame->dims, raws);
 }
 
 /// The raw distances of a left point and some right ones, by the definition.

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cpu/scan/scan.h"
-#include "cpu/scan/several_distances.h"
+#include "core/several_distances.h"
 #include "cpu/scan/sum_scan.h"
 #include "cpu/walk/join_plan.h"
 #include "cpu/walk/pair_sinks.h"

@@ -480,6 +480,15 @@ TupleTableSlot* next_sorted(SearchNode* node) {
   return fetch_late_row(node->rows, number);
 }
 
+/// Returns how many neighbors the first search asks for. If all of them pass the quals, it takes a
+/// few more than the limit, since the order of the last ones may be undecided.
+std::uint64_t first_neighbors(const SearchPlan& plan) {
+  constexpr double kSpare = 6, kMost = 1000;
+  const bool all_pass = plan.limit > 0 && plan.expected <= static_cast<double>(plan.limit);
+  const double spare = all_pass ? kSpare : plan.expected + 16;
+  return static_cast<std::uint64_t>(fmin(plan.expected, kMost) + fmin(spare, kMost));
+}
+
 /// Evaluates the value and the radius, and chooses the source of the rows.
 void start_search(SearchNode* node) {
   ResetExprContext(expressions_of(node));
@@ -493,9 +502,9 @@ void start_search(SearchNode* node) {
     node->source = SearchSource::kNone;
     return;
   }
-  const auto expected = static_cast<std::uint64_t>(fmin(2 * node->plan.expected, 1000)) + 16;
   node->source = SearchSource::kNeighbors;
-  if (reach == Reach::kSome && ask(node, expected) && (node->plan.is_ordered || find_all(node)))
+  if (reach == Reach::kSome && ask(node, first_neighbors(node->plan)) &&
+      (node->plan.is_ordered || find_all(node)))
     return;
   start_table(node);
 }

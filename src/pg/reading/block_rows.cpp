@@ -61,6 +61,9 @@ BlocksRead read_blocks(Relation relation, RowCollector* rows, const KeptBlocks& 
   HeapBlocks heap = begin_blocks(relation, columns.last);
   heap.leaves_same = leaves_same(*rows);
   BlocksRead read = {};
+  if (heap.leaves_same && kept.count > 0 && rows->columns->count == 1 && !rows->points->scored)
+    read.moved = start_moved_rows(relation, rows->columns->attributes[0]);
+  heap.notes_updates = read.moved != nullptr;
   read.blocks = heap.count;
   read.map = read_map(heap, kept);
   RowFilter* const filter = start_filter(rows->filter, false);

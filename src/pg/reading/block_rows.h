@@ -3,6 +3,7 @@
 #pragma once
 
 #include "pg/reading/block_proof.h"
+#include "pg/reading/moved_rows.h"
 #include "pg/reading/relation.h"
 #include "pg/reading/row_values.h"
 #include "pg/store/huge_array.h"
@@ -13,7 +14,12 @@ namespace gpujoin {
 struct BlockPatches {
   service::BlockPatch* patches;  ///< [count] by block; their rows lie in the same order
   std::uint64_t count, room;
+  MovedRows* moved;  ///< null: all values are read
 };
+
+inline std::uint64_t moved_rows(const BlockPatches& read) {
+  return read.moved != nullptr ? read.moved->count : 0;
+}
 
 /// What came of reading a table. Everything is in the memory context of the reader.
 struct BlocksRead : BlockPatches {
@@ -35,7 +41,8 @@ void read_block_range(const HeapBlocks& heap, const KeptBlocks& kept, const MapR
     const service::BlockProof* const old = block < kept.count ? &kept.blocks[block] : nullptr;
     service::BlockPatch patch = {};
     if (!visit_block(heap, block, old, &seen, &patch.proof)) continue;
-    const std::uint64_t before = points.rows;
+    const std::uint64_t before = points.rows, moved_before = moved_rows(*read);
+    if (read->moved != nullptr) find_moved_rows(read->moved, heap, &seen);
     MemoryContextSwitchTo(scratch);
     read_tuples(heap, seen, row);
     MemoryContextSwitchTo(context);
@@ -43,7 +50,8 @@ void read_block_range(const HeapBlocks& heap, const KeptBlocks& kept, const MapR
     patch.block = block;
     patch.same = seen.same;
     const auto rows = static_cast<std::uint32_t>(points.rows - before);
-    patch.proof.rows = rows + patch.same.count();
+    const auto moved = static_cast<std::uint32_t>(moved_rows(*read) - moved_before);
+    patch.proof.rows = rows + moved + patch.same.count();
     if (rows != static_cast<std::uint32_t>(seen.count)) patch.proof.horizon = 0;  // some are NULL
     patch.lasts = replaces(patch.proof, old);
     reserve_next(context, &read->patches, read->count, &read->room);

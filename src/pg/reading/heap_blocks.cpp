@@ -122,6 +122,25 @@ bool is_kept(const HeapBlocks& heap, const BlockProof& kept, HeapTupleHeader tup
          ((bits & HEAP_XMAX_INVALID) != 0 || HEAP_XMAX_IS_LOCKED_ONLY(bits));
 }
 
+/// Adds a tuple that the snapshot does not see to those that were updated, if it is one.
+void note_update(const HeapBlocks& heap, const BlockProof* kept, const HeapTupleData& tuple,
+                 SeenTuples* seen) {
+  const HeapTupleHeader header = tuple.t_data;
+  constexpr std::uint16_t kOthers =
+      HEAP_MOVED | HEAP_XMAX_INVALID | HEAP_XMAX_IS_MULTI | HEAP_XMAX_LOCK_ONLY;
+  if ((header->t_infomask & kOthers) != 0 || (header->t_infomask & HEAP_XMAX_COMMITTED) == 0 ||
+      !HeapTupleHeaderXminCommitted(header) ||
+      ItemPointerEquals(&header->t_ctid, const_cast<ItemPointer>(&tuple.t_self)))
+    return;
+  const TransactionId xmin = HeapTupleHeaderGetRawXmin(header);
+  const TransactionId xmax = HeapTupleHeaderGetRawXmax(header);
+  const bool is_kept = kept != nullptr && kept->state != BlockState::kUnproven &&
+                       TransactionIdIsNormal(xmin) && with_epoch(heap, xmin) < kept->horizon &&
+                       with_epoch(heap, xmax) > kept->newest_xid;
+  seen->updated[seen->updated_count++] = {ItemPointerGetOffsetNumber(&tuple.t_self), is_kept, xmax,
+                                          header->t_ctid};
+}
+
 /// Finds the visible tuples of a page that is locked, as heapam does, and the state of the block.
 /// The LSN comes last: with checksums the first hint bits give the page a new one.
 void see_tuples(const HeapBlocks& heap, BlockNumber block, const BlockProof* kept, SeenTuples* seen,
@@ -133,7 +152,7 @@ void see_tuples(const HeapBlocks& heap, BlockNumber block, const BlockProof* kep
   tuple.t_tableOid = RelationGetRelid(heap.relation);
   *proof = {};
   proof->horizon = heap.horizon;
-  seen->count = 0;
+  seen->count = seen->updated_count = 0;
   seen->same = {};
   const bool leaves_same =
       heap.leaves_same && kept != nullptr && kept->state != BlockState::kUnproven;
@@ -155,7 +174,10 @@ void see_tuples(const HeapBlocks& heap, BlockNumber block, const BlockProof* kep
       bool exists;
       decided = is_decided(heap, tuple.t_data, &exists, &proof->newest_xid) && exists == visible;
     }
-    if (!visible) continue;
+    if (!visible) {
+      if (heap.notes_updates) note_update(heap, kept, tuple, seen);
+      continue;
+    }
     if (leaves_same && offset < service::Lines::kEnd && is_kept(heap, *kept, tuple.t_data))
       seen->same.add(offset);
     else
@@ -238,7 +260,8 @@ bool visit_block(const HeapBlocks& heap, BlockNumber block, const BlockProof* ke
       return false;
     }
   }
-  heap_page_prune_opt(heap.relation, buffer);
+  // Pruning would remove the tuples that tell of updates.
+  if (!heap.notes_updates || kept == nullptr) heap_page_prune_opt(heap.relation, buffer);
   seen->buffer = buffer;
   LockBuffer(buffer, BUFFER_LOCK_SHARE);
   see_tuples(heap, block, kept, seen, proof);

@@ -32,6 +32,15 @@ struct HeapBlocks : HeapExtent {
   BufferAccessStrategy strategy;
   bool checks_conflicts;  ///< of serializable transactions
   bool leaves_same;       ///< tuples that are kept are not read again
+  bool notes_updates;     ///< SeenTuples::updated is wanted
+};
+
+/// A tuple that a transaction has updated, as the snapshot sees it.
+struct UpdatedTuple {
+  OffsetNumber offset;
+  bool is_kept;          ///< it has a row among those that are kept
+  TransactionId xid;     ///< the transaction
+  ItemPointerData next;  ///< where it put the new tuple
 };
 
 /// The tuples of a block that the snapshot sees, and the pin that keeps them where they are.
@@ -40,6 +49,8 @@ struct SeenTuples {
   int count;
   OffsetNumber offsets[MaxHeapTuplesPerPage];  ///< without those in `same`
   service::Lines same;                         ///< as in BlockPatch
+  int updated_count;
+  UpdatedTuple updated[MaxHeapTuplesPerPage];
 };
 
 /// Whether a relation is one whose blocks can be read so: a table or materialized view of

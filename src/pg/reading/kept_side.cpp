@@ -79,9 +79,9 @@ FoundSide* find_table(Connection* connection, std::uint32_t side, Relation relat
   return nullptr;
 }
 
-/// Rows that are kept and were not read again.
+/// Rows whose values are kept and were not read again.
 std::uint64_t proven_rows(const KeptBlocks& kept, std::uint64_t all, const BlocksRead& read) {
-  std::uint64_t rows = all;
+  std::uint64_t rows = all + moved_rows(read);
   for (std::uint64_t i = 0; i < read.count; ++i)
     if (read.patches[i].block < kept.count)
       rows -= kept.blocks[read.patches[i].block].rows - read.patches[i].same.count();
@@ -192,8 +192,15 @@ bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumn
   kept->dims = columns.shape == Shape::kBoxes        ? 2 * shape->dims
                : columns.form == ValueForm::kProduct ? shape->dims + kLiftedDims
                                                      : shape->dims;
-  kept->table = {finish_points(points), read.map.lsns, read.map.pages, read.patches, read.count,
-                 read.blocks,           traits.bytes};
+  kept->table = {.rows = finish_points(points),
+                 .map_lsns = read.map.lsns,
+                 .map_pages = read.map.pages,
+                 .patches = read.patches,
+                 .count = read.count,
+                 .moved = read.moved != nullptr ? read.moved->rows : nullptr,
+                 .moved_count = moved_rows(read),
+                 .blocks = read.blocks,
+                 .traits = traits.bytes};
   service::close_region(&found->proof);
   return true;
 }

@@ -15,6 +15,8 @@ struct TablePatches {
   std::uint64_t map_pages;
   const service::BlockPatch* patches;  ///< [count]
   std::uint64_t count;
+  const service::MovedRow* moved;  ///< [moved_count]
+  std::uint64_t moved_count;
   std::uint64_t blocks;  ///< that the table has now
   service::TableTraits traits;
 };

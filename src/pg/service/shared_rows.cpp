@@ -58,10 +58,17 @@ Status copy_keys(const Dataset& data, SharedRegion* region) {
 Status copy_patches(const TablePatches& table, SharedRegion* region) {
   const std::uint64_t map_bytes = table.map_pages * sizeof(std::uint64_t);
   const std::uint64_t bytes = table.count * sizeof(service::BlockPatch);
-  const Status status = make_region("gpujoin blocks", map_bytes + bytes, region);
+  const std::uint64_t moved_bytes = table.moved_count * sizeof(service::MovedRow);
+  const Status status = make_region("gpujoin blocks", map_bytes + bytes + moved_bytes, region);
   if (!status.ok()) return status;
-  if (map_bytes > 0) std::memcpy(region->base, table.map_lsns, map_bytes);
-  if (bytes > 0) std::memcpy(static_cast<void*>(region->base + map_bytes), table.patches, bytes);
+  unsigned char* to = region->base;
+  const auto put = [&](const void* from, std::uint64_t size) {
+    if (size > 0) std::memcpy(to, from, size);
+    to += size;
+  };
+  put(table.map_lsns, map_bytes);
+  put(table.patches, bytes);
+  put(table.moved, moved_bytes);
   return status;
 }
 
@@ -130,6 +137,7 @@ Status send_side(const Dataset& data, const SharedSide& shared, SentSide* copies
   message->blocks = table->blocks;
   message->map_pages = table->map_pages;
   message->patches = table->count;
+  message->moved = table->moved_count;
   message->has_patches = true;
   Status status = send_rows(table->rows, shared.points, copies, message, files, count);
   if (status.ok()) status = copy_patches(*table, &copies->patches);

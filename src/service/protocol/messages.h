@@ -39,7 +39,7 @@
 namespace gpujoin::service {
 
 inline constexpr std::uint32_t kMagic = 0x676a7376;  // gjsv
-inline constexpr std::uint32_t kProtocolVersion = 6;
+inline constexpr std::uint32_t kProtocolVersion = 7;
 inline constexpr int kMostDescriptors = 8;
 inline constexpr int kSides = 2;
 inline constexpr std::uint32_t kBatchesAhead = 2;
@@ -207,6 +207,12 @@ struct BlockPatch {
   Lines same = {};
 };
 
+/// A row that an update has given another ctid, but no other value. The backend does not send the
+/// value, which the table has under the ctid before.
+struct MovedRow {
+  std::int64_t ctid, before;
+};
+
 /// Returns true if a row of the block, known by its ctid, stays.
 inline bool is_same(const BlockPatch& patch, std::int64_t ctid) {
   const auto place = static_cast<std::uint64_t>(ctid);
@@ -229,9 +235,10 @@ struct SideMessage {
   bool has_ids;               ///< a descriptor of ids, [rows]; else ids are positions
   bool has_scores;            ///< a descriptor of scores, [rows]
   std::uint32_t key_columns;  ///< where there are any a descriptor of keys, [rows][key_columns]
-  // Where it is of a table. A descriptor: [map_pages] LSNs, then [patches] BlockPatch.
+  // Where it is of a table. A descriptor: [map_pages] LSNs, [patches] BlockPatch, and [moved]
+  // MovedRow in the order of the patches.
   bool has_patches;
-  std::uint64_t blocks, map_pages, patches;
+  std::uint64_t blocks, map_pages, patches, moved;
   TableTraits traits;
 };
 

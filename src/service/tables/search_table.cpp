@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/several_distances.h"
 #include "core/threshold.h"
 
 namespace gpujoin::service {
@@ -29,47 +30,23 @@ std::vector<std::uint64_t> changed_rows(const Dataset& rows, const TableChanges&
 }
 
 /// The rows in changed and new slots that lie within eps of the request's left row, in order.
-template <Metric M, class T>
-std::vector<FoundRow> find_changed(const JoinRequest& request, double eps,
-                                   const TableChanges& changes) {
-  const Dataset& rows = request.right();
-  constexpr std::size_t kAtOnce = 4;  // sums of several rows do not wait for each other
-  const std::vector<std::uint64_t> slots = changed_rows(rows, changes);
-  std::vector<FoundRow> found;
-  const double most = make_threshold(M, eps).raw;
-  const T* const left = point<T>(request.left(), 0);
-  for (std::size_t first = 0; first < slots.size(); first += kAtOnce) {
-    const std::size_t count = std::min(kAtOnce, slots.size() - first);
-    const T* right[kAtOnce];
-    for (std::size_t i = 0; i < kAtOnce; ++i)
-      right[i] = point<T>(rows, slots[first + std::min(i, count - 1)]);
-    RawSum<M> sums[kAtOnce];
-    for (std::uint32_t d = 0; d < rows.dims; ++d)
-      for (std::size_t i = 0; i < kAtOnce; ++i)
-        sums[i].add(static_cast<double>(left[d]), static_cast<double>(right[i][d]));
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::uint64_t slot = slots[first + i];
-      if (sums[i].raw() <= most && is_finite_row(rows, slot))
-        found.push_back({rows.ids[slot], distance_from_raw(M, sums[i].raw())});
-    }
-  }
-  std::sort(found.begin(), found.end(), comes_before);
-  return found;
-}
-
 template <class T>
 std::vector<FoundRow> find_changed(const JoinRequest& request, double eps,
                                    const TableChanges& changes) {
-  switch (request.metric()) {
-    case Metric::kL1:
-      return find_changed<Metric::kL1, T>(request, eps, changes);
-    case Metric::kLInf:
-      return find_changed<Metric::kLInf, T>(request, eps, changes);
-    case Metric::kCosine:
-      return find_changed<Metric::kCosine, T>(request, eps, changes);
-    default:
-      return find_changed<Metric::kL2, T>(request, eps, changes);
-  }
+  const Dataset& rows = request.right();
+  const Metric metric = request.metric();
+  const std::vector<std::uint64_t> slots = changed_rows(rows, changes);
+  const double most = make_threshold(metric, eps).raw;
+  std::vector<double> raws(slots.size());
+  raw_distances(
+      metric, point<T>(request.left(), 0), slots.size(),
+      [&](std::size_t i) { return point<T>(rows, slots[i]); }, rows.dims, raws.data(), most);
+  std::vector<FoundRow> found;
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    if (raws[i] <= most && is_finite_row(rows, slots[i]))
+      found.push_back({rows.ids[slots[i]], distance_from_raw(metric, raws[i])});
+  std::sort(found.begin(), found.end(), comes_before);
+  return found;
 }
 
 }  // namespace

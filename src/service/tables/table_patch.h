@@ -9,13 +9,28 @@
 namespace gpujoin::service {
 
 struct TablePatch {
-  /// A block. Rows that do not stay as they are lie together in `rows` from `first_row` on.
+  /// A block. Rows that come to it lie together in `rows` and `moved`.
   struct Block : BlockPatch {
-    std::uint64_t first_row;
-    std::uint32_t new_rows;
+    std::uint64_t first_row, first_moved;
+    std::uint32_t new_rows, moved_rows;
+
+    std::uint32_t coming_rows() const { return new_rows + moved_rows; }
   };
 
+  /// The id and the point of a row that comes to a block, the new rows first.
+  std::int64_t id(const Block& block, std::uint32_t row) const {
+    return row < block.new_rows ? rows.ids.as<std::int64_t>()[block.first_row + row]
+                                : moved[block.first_moved + row - block.new_rows].ctid;
+  }
+  const unsigned char* point(const Block& block, std::uint32_t row, std::uint64_t bytes) const {
+    return row < block.new_rows
+               ? rows.coordinates.data() + (block.first_row + row) * bytes
+               : moved_points.data() + (block.first_moved + row - block.new_rows) * bytes;
+  }
+
   std::vector<Block> blocks;  ///< ascending
+  std::vector<MovedRow> moved;
+  std::vector<unsigned char> moved_points;  ///< of `moved`, by TableRows::find_moved()
   std::vector<std::uint64_t> map_lsns;
   bool has_map = false;            ///< map_lsns are new
   std::uint64_t table_blocks = 0;  ///< that the table has now

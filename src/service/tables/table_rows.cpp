@@ -14,6 +14,13 @@ constexpr const char* kName = "gpujoin table";
 
 constexpr Region RowNames::*kNames[] = {&RowNames::ids, &RowNames::scores};
 
+/// 0 if the rows have no scores.
+double score_of(const TablePatch& patch, const TablePatch::Block& block, std::uint32_t row) {
+  return patch.rows.scored() && row < block.new_rows
+             ? patch.rows.scores.as<double>()[block.first_row + row]
+             : 0;
+}
+
 constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
 constexpr std::int64_t kNoRow = 0;  ///< the id of an empty slot; those of rows are ctids
 
@@ -72,20 +79,18 @@ bool TableRows::lacks_blocks(const TablePatch& patch) const {
   return known + static_cast<std::uint64_t>(patch.blocks.end() - beyond) != patch.table_blocks;
 }
 
-bool TableRows::has_same_row(std::uint64_t slot, const TablePatch& patch, std::uint64_t row) const {
-  const std::uint64_t point_bytes = points_.row_bytes();
-  const unsigned char* const point = patch.rows.coordinates.data() + row * point_bytes;
-  return std::memcmp(points_.row(slot), point, point_bytes) == 0 &&
-         std::all_of(std::begin(kNames), std::end(kNames), [&](const auto array) {
-           const std::uint64_t bytes = bytes_in(array);
-           return bytes == 0 || std::memcmp((names_.*array).data() + slot * bytes,
-                                            (patch.rows.*array).data() + row * bytes, bytes) == 0;
-         });
+bool TableRows::has_same_row(std::uint64_t slot, const TablePatch& patch,
+                             const TablePatch::Block& block, std::uint32_t row) const {
+  const std::uint64_t bytes = points_.row_bytes();
+  const double score = score_at(slot), other = score_of(patch, block, row);
+  return id_at(slot) == patch.id(block, row) &&
+         std::memcmp(points_.row(slot), patch.point(block, row, bytes), bytes) == 0 &&
+         std::memcmp(&score, &other, sizeof score) == 0;
 }
 
 /// Number of the block's rows here that the patch has stay as they are.
 std::uint32_t TableRows::rows_that_stay(const TablePatch::Block& block) const {
-  if (block.new_rows == block.proof.rows || block.block >= blocks_.size()) return 0;
+  if (block.coming_rows() == block.proof.rows || block.block >= blocks_.size()) return 0;
   const Slots& slots = blocks_[block.block];
   std::uint32_t rows = 0;
   for (std::uint32_t place = 0; place < slots.rows; ++place)
@@ -93,16 +98,17 @@ std::uint32_t TableRows::rows_that_stay(const TablePatch::Block& block) const {
   return rows;
 }
 
-/// By row of the block as it was read: the row there that has its id, or kNowhere.
+/// By row that comes to the block: the row there that has its id, or kNowhere.
 std::vector<std::uint32_t> TableRows::places_of(const TablePatch& patch,
                                                 const TablePatch::Block& block) const {
   const Slots& slots = blocks_[block.block];
-  const auto* const read = patch.rows.ids.as<std::int64_t>() + block.first_row;
-  std::vector<std::uint32_t> places(block.new_rows, kNowhere);
+  std::vector<std::uint32_t> places(block.coming_rows(), kNowhere);
   if (places.empty()) return places;
+  std::vector<std::int64_t> read(places.size());
+  for (std::uint32_t row = 0; row < read.size(); ++row) read[row] = patch.id(block, row);
   const auto* const ids = names_.ids.as<std::int64_t>() + slots.first;
   if (slots.rows <= slots.count &&
-      std::equal(ids, ids + slots.rows, read, read + places.size())) {  // as it nearly always is
+      std::equal(ids, ids + slots.rows, read.begin(), read.end())) {  // as it nearly always is
     std::iota(places.begin(), places.end(), 0u);
     return places;
   }
@@ -128,14 +134,13 @@ std::vector<std::uint32_t> TableRows::places_of(const TablePatch& patch,
 bool TableRows::has_same_rows(const TablePatch& patch, const TablePatch::Block& block) const {
   if (block.block >= blocks_.size()) return block.proof.rows == 0;
   const Slots& slots = blocks_[block.block];
-  if (slots.rows != block.proof.rows || rows_that_stay(block) + block.new_rows != slots.rows)
+  if (slots.rows != block.proof.rows || rows_that_stay(block) + block.coming_rows() != slots.rows)
     return false;
-  if (block.new_rows == 0) return true;
-  if (!has_form_of(patch.rows)) return false;
+  if (block.coming_rows() == 0) return true;
+  if (block.new_rows > 0 && !has_form_of(patch.rows)) return false;
   const std::vector<std::uint32_t> places = places_of(patch, block);
   for (std::uint32_t row = 0; row < places.size(); ++row)
-    if (places[row] == kNowhere ||
-        !has_same_row(slots.slot(places[row]), patch, block.first_row + row))
+    if (places[row] == kNowhere || !has_same_row(slots.slot(places[row]), patch, block, row))
       return false;
   return true;
 }
@@ -147,9 +152,9 @@ bool TableRows::is_changed_by(const TablePatch& patch, bool lasting) const {
   });
 }
 
-/// Rows that stay as they are.
+/// Number of rows whose values stay, some of them perhaps counted twice.
 std::uint64_t TableRows::rows_left_by(const TablePatch& patch, bool lasting) const {
-  std::uint64_t rows = live_;
+  std::uint64_t rows = live_ + patch.moved.size();
   for (const auto& block : patch.blocks)
     if (block.block < blocks_.size() && regards(block, lasting))
       rows -= blocks_[block.block].rows - rows_that_stay(block);
@@ -220,15 +225,17 @@ void TableRows::clear(std::uint64_t first, std::uint64_t count) {
   }
 }
 
-/// Puts a point into the slot, and what is at `row` in its names, which may be these.
-void TableRows::set_row(std::uint64_t slot, const unsigned char* point, const RowNames& names,
-                        std::uint64_t row) {
+/// Puts a row into the slot.
+void TableRows::set_row(std::uint64_t slot, const unsigned char* point, std::int64_t id,
+                        double score) {
   note_change(slot);
   std::memcpy(points_.change(slot), point, points_.row_bytes());
-  for (const auto array : kNames)
-    if (const std::uint64_t bytes = bytes_in(array); bytes > 0)
-      std::memcpy((names_.*array).data() + slot * bytes, (names.*array).data() + row * bytes,
-                  bytes);
+  names_.ids.as<std::int64_t>()[slot] = id;
+  if (scored_) names_.scores.as<double>()[slot] = score;
+}
+
+void TableRows::move_row(std::uint64_t from, std::uint64_t to) {
+  set_row(to, points_.row(from), id_at(from), score_at(from));
 }
 
 /// Makes room for `slots` slots, and copies names that lie in memory of a client.
@@ -276,7 +283,7 @@ void TableRows::add_slots(const TablePatch::Block& block) {
   }
   end_ += count;
   for (std::uint32_t place = old.count; place < old.rows; ++place)
-    set_row(slots.slot(place), points_.row(old.slot(place)), names_, old.slot(place));
+    move_row(old.slot(place), slots.slot(place));
   clear(old.more_first, old.more_count);
   for (std::uint32_t place = block.proof.rows; place < slots.places(); ++place)
     clear(slots.slot(place), 1);
@@ -289,31 +296,49 @@ void TableRows::put(const TablePatch& patch, const TablePatch::Block& block) {
   std::vector<bool> stays(slots.rows, false);
   for (std::uint32_t place = 0; place < slots.rows; ++place)
     stays[place] = is_same(block, id_at(slots.slot(place)));
-  require(
-      static_cast<std::uint64_t>(std::count(stays.begin(), stays.end(), true)) + block.new_rows ==
-          block.proof.rows,
-      "a table lacks rows that are to stay");
+  require(static_cast<std::uint64_t>(std::count(stays.begin(), stays.end(), true)) +
+                  block.coming_rows() ==
+              block.proof.rows,
+          "a table lacks rows that are to stay");
   live_ = live_ - slots.rows + block.proof.rows;
   add_slots(block);
   const std::vector<std::uint32_t> places = places_of(patch, block);
   const auto set_row_of_patch = [&](std::uint64_t slot, std::uint32_t row) {
-    const std::uint64_t number = block.first_row + row;
-    set_row(slot, patch.rows.coordinates.data() + number * points_.row_bytes(), patch.rows, number);
+    set_row(slot, patch.point(block, row, points_.row_bytes()), patch.id(block, row),
+            score_of(patch, block, row));
   };
-  for (std::uint32_t row = 0; row < block.new_rows; ++row) {
+  for (std::uint32_t row = 0; row < places.size(); ++row) {
     if (places[row] == kNowhere) continue;
     stays[places[row]] = true;
     const std::uint64_t slot = slots.slot(places[row]);
-    if (!has_same_row(slot, patch, block.first_row + row)) set_row_of_patch(slot, row);
+    if (!has_same_row(slot, patch, block, row)) set_row_of_patch(slot, row);
   }
   for (std::uint32_t place = slots.rows; place-- > 0;) {
     if (stays[place]) continue;
     const std::uint64_t last = slots.slot(--slots.rows);
-    if (slots.slot(place) != last) set_row(slots.slot(place), points_.row(last), names_, last);
+    if (slots.slot(place) != last) move_row(last, slots.slot(place));
     clear(last, 1);
   }
-  for (std::uint32_t row = 0; row < block.new_rows; ++row)
+  for (std::uint32_t row = 0; row < places.size(); ++row)
     if (places[row] == kNowhere) set_row_of_patch(slots.slot(slots.rows++), row);
+}
+
+void TableRows::find_moved(TablePatch* patch) const {
+  if (patch->moved.empty()) return;
+  require(!scored_ && dims_ > 0, "a table has no rows that could move");
+  const std::uint64_t bytes = points_.row_bytes();
+  patch->moved_points.resize(patch->moved.size() * bytes);
+  unsigned char* to = patch->moved_points.data();
+  for (const MovedRow& row : patch->moved) {
+    const auto block = static_cast<std::uint64_t>(row.before) >> 16;
+    require(block < blocks_.size(), "a table lacks a row that has moved");
+    const Slots& slots = blocks_[block];
+    std::uint32_t place = 0;
+    while (place < slots.rows && id_at(slots.slot(place)) != row.before) ++place;
+    require(place < slots.rows, "a table lacks a row that has moved");
+    std::memcpy(to, points_.row(slots.slot(place)), bytes);
+    to += bytes;
+  }
 }
 
 void TableRows::apply(TablePatch& patch, bool lasting) {

@@ -64,6 +64,8 @@ class TableRows {
   bool lacks_blocks(const TablePatch& patch) const;
   /// Whether the rows, or the number of blocks, would be others.
   bool is_changed_by(const TablePatch& patch, bool lasting) const;
+  /// Sets TablePatch::moved_points from these rows, which the patch is of.
+  void find_moved(TablePatch* patch) const;
   /// Changes the rows. May take the memory of the patch's rows if no others are left. After an
   /// exception the rows are in an unknown state.
   void apply(TablePatch& patch, bool lasting);
@@ -90,7 +92,8 @@ class TableRows {
   }
   std::uint64_t bytes_in(Region RowNames::*array) const;
   bool has_form_of(const ClientRows& rows) const;
-  bool has_same_row(std::uint64_t slot, const TablePatch& patch, std::uint64_t row) const;
+  bool has_same_row(std::uint64_t slot, const TablePatch& patch, const TablePatch::Block& block,
+                    std::uint32_t row) const;
   std::uint32_t rows_that_stay(const TablePatch::Block& block) const;
   bool has_same_rows(const TablePatch& patch, const TablePatch::Block& block) const;
   std::vector<std::uint32_t> places_of(const TablePatch& patch,
@@ -102,8 +105,11 @@ class TableRows {
   void clear(std::uint64_t first, std::uint64_t count);
   void keep_base();
   void note_change(std::uint64_t slot);
-  void set_row(std::uint64_t slot, const unsigned char* point, const RowNames& names,
-               std::uint64_t row);
+  void set_row(std::uint64_t slot, const unsigned char* point, std::int64_t id, double score);
+  void move_row(std::uint64_t from, std::uint64_t to);
+  double score_at(std::uint64_t slot) const {
+    return scored_ ? names_.scores.as<double>()[slot] : 0;
+  }
   std::int64_t id_at(std::uint64_t slot) const { return names_.ids.as<std::int64_t>()[slot]; }
   std::uint32_t slots_for(const TablePatch::Block& block) const;
   void add_slots(const TablePatch::Block& block);

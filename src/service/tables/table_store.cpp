@@ -168,6 +168,7 @@ void TableStore::patch(TableHold& hold, TablePatch& patch, bool packed) {
   const std::shared_ptr<const TableVersion> base = hold.version_;
   const TableRows& rows = base != nullptr ? *base->rows() : none;
   require(!rows.lacks_blocks(patch), "a table lacks blocks");
+  rows.find_moved(&patch);
   const bool packs = packed && rows.holes() > 0;
   const bool changes = base == nullptr || packs || rows.is_changed_by(patch, true);
   const bool renews = changes || patch.has_map;
