@@ -11,15 +11,11 @@
 
 namespace gpujoin::service {
 
-/// Ids and scores of rows: each array has one entry a row.
-struct RowNames {
+/// The rows that came with a side, in memory of the client.
+struct ClientRows {
+  Region coordinates;
   Region ids;
   Region scores;  ///< none where rows have no scores
-};
-
-/// The rows that came with a side, in memory of the client.
-struct ClientRows : RowNames {
-  Region coordinates;
   Region patches;
   Region keys;  ///< none where rows have no keys
   std::uint64_t rows = 0;

@@ -10,10 +10,6 @@
 namespace gpujoin::service {
 namespace {
 
-constexpr const char* kName = "gpujoin table";
-
-constexpr Region RowNames::*kNames[] = {&RowNames::ids, &RowNames::scores};
-
 /// 0 if the rows have no scores.
 double score_of(const TablePatch& patch, const TablePatch::Block& block, std::uint32_t row) {
   return patch.rows.scored() && row < block.new_rows
@@ -28,39 +24,25 @@ constexpr std::int64_t kNoRow = 0;  ///< the id of an empty slot; those of rows 
 
 TableRows::TableRows(const TableRows& other)
     : points_(other.points_),
+      ids_(other.ids_),
+      scores_(other.scores_),
       dims_(other.dims_),
       scalar_(other.scalar_),
       scored_(other.scored_),
       end_(other.end_),
       live_(other.live_),
       blocks_(other.blocks_),
-      changes_(other.changes_) {
-  for (const auto array : kNames) {
-    const std::uint64_t bytes = bytes_in(array);
-    if (bytes == 0) continue;
-    names_.*array = Region(kName, end_ * bytes);
-    if (end_ > 0) std::memcpy((names_.*array).data(), (other.names_.*array).data(), end_ * bytes);
-  }
-}
-
-/// Returns the bytes of a row in an array of names, or 0 if the rows have no such names.
-std::uint64_t TableRows::bytes_in(Region RowNames::*array) const {
-  if (dims_ == 0) return 0;
-  if (array == &RowNames::ids) return sizeof(std::int64_t);
-  return scored_ ? sizeof(double) : 0;
-}
+      changes_(other.changes_) {}
 
 std::uint64_t TableRows::bytes() const {
-  const std::uint64_t base = changes_.base ? changes_.base->ids.size() * sizeof(std::int64_t) +
-                                                 points_.bytes_of_changes(changes_.changed.size())
-                                           : 0;
-  return blocks_.size() * sizeof(Slots) + points_.bytes() + names_.ids.bytes() +
-         names_.scores.bytes() + base;
+  const std::uint64_t base =
+      changes_.base ? changes_.base->ids.bytes() + points_.bytes_of_changes(changes_.changed.size())
+                    : 0;
+  return blocks_.size() * sizeof(Slots) + points_.bytes() + ids_.bytes() + scores_.bytes() + base;
 }
 
 Dataset TableRows::view(const DatasetKey& key) const {
-  Dataset data = {nullptr, names_.ids.as<std::int64_t>(), end_, dims_,
-                  scalar_, names_.scores.as<double>()};
+  Dataset data = {nullptr, ids_.data(), end_, dims_, scalar_, scores_.data()};
   points_.place(&data);
   data.key = key;
   return data;
@@ -106,7 +88,7 @@ std::vector<std::uint32_t> TableRows::places_of(const TablePatch& patch,
   if (places.empty()) return places;
   std::vector<std::int64_t> read(places.size());
   for (std::uint32_t row = 0; row < read.size(); ++row) read[row] = patch.id(block, row);
-  const auto* const ids = names_.ids.as<std::int64_t>() + slots.first;
+  const std::int64_t* const ids = ids_.data() + slots.first;
   if (slots.rows <= slots.count &&
       std::equal(ids, ids + slots.rows, read.begin(), read.end())) {  // as it nearly always is
     std::iota(places.begin(), places.end(), 0u);
@@ -178,14 +160,14 @@ void TableRows::adopt(TablePatch& patch, bool lasting) {
   end_ = patch.rows.rows;
   take_form_of(patch.rows);
   points_ = RowChunks(std::move(patch.rows.coordinates), end_, points_.row_bytes());
-  names_ = std::move(static_cast<RowNames&>(patch.rows));
+  ids_ = SharedArray<std::int64_t>(std::move(patch.rows.ids), end_);
+  if (scored_) scores_ = SharedArray<double>(std::move(patch.rows.scores), end_);
 }
 
 /// Called before the first change.
 void TableRows::keep_base() {
   if (changes_.version == 0 || changes_.base) return;
-  const auto* const ids = names_.ids.as<std::int64_t>();
-  changes_.base = std::make_shared<const TableBase>(TableBase{points_, {ids, ids + end_}, live_});
+  changes_.base = std::make_shared<const TableBase>(TableBase{points_, ids_, live_});
 }
 
 Dataset TableRows::base_view(const DatasetKey& key) const {
@@ -221,7 +203,7 @@ void TableRows::clear(std::uint64_t first, std::uint64_t count) {
     else
       std::fill_n(reinterpret_cast<double*>(point), dims_,
                   std::numeric_limits<double>::quiet_NaN());
-    names_.ids.as<std::int64_t>()[slot] = kNoRow;
+    ids_[slot] = kNoRow;
   }
 }
 
@@ -230,30 +212,20 @@ void TableRows::set_row(std::uint64_t slot, const unsigned char* point, std::int
                         double score) {
   note_change(slot);
   std::memcpy(points_.change(slot), point, points_.row_bytes());
-  names_.ids.as<std::int64_t>()[slot] = id;
-  if (scored_) names_.scores.as<double>()[slot] = score;
+  ids_[slot] = id;
+  if (scored_) scores_[slot] = score;
 }
 
 void TableRows::move_row(std::uint64_t from, std::uint64_t to) {
   set_row(to, points_.row(from), id_at(from), score_at(from));
 }
 
-/// Makes room for `slots` slots, and copies names that lie in memory of a client.
+/// Makes room for `slots` slots.
 void TableRows::reserve(std::uint64_t slots) {
   if (dims_ == 0) return;
   points_.reserve(slots);
-  for (const auto array : kNames) {
-    const std::uint64_t bytes = bytes_in(array);
-    if (bytes == 0) continue;
-    Region& region = names_.*array;
-    if (region.is_sealed()) {
-      Region copy(kName, slots * bytes);
-      std::memcpy(copy.data(), region.data(), end_ * bytes);
-      region = std::move(copy);
-    } else {
-      region.grow(slots * bytes);
-    }
-  }
+  ids_.open(slots);
+  if (scored_) scores_.open(slots);
 }
 
 /// Number of slots that a block needs beyond those that it has.
@@ -370,42 +342,40 @@ void TableRows::take_form_of(const ClientRows& rows) {
   scalar_ = rows.scalar;
   scored_ = rows.scored();
   points_ = RowChunks(dims_ * scalar_bytes(scalar_));
+  ids_ = {};
+  scores_ = {};
   changes_ = {};
 }
 
 /// Forgets all slots.
 void TableRows::start_anew(const ClientRows& rows) {
   take_form_of(rows);
-  for (const auto array : kNames) names_.*array = bytes_in(array) > 0 ? Region(kName, 0) : Region();
   std::fill(blocks_.begin(), blocks_.end(), Slots{});
   end_ = live_ = 0;
 }
 
 void TableRows::pack() {
-  RowNames names;
-  for (const auto array : kNames) {
-    const std::uint64_t bytes = bytes_in(array);
-    if (bytes == 0) continue;
-    names.*array = Region(kName, live_ * bytes);
-    unsigned char* to = (names.*array).data();
-    for (const Slots& slots : blocks_) {
-      for (std::uint32_t place = 0; place < slots.rows; ++place, to += bytes)
-        std::memcpy(to, (names_.*array).data() + slots.slot(place) * bytes, bytes);
+  RowChunks points(points_.row_bytes());
+  SharedArray<std::int64_t> ids;
+  SharedArray<double> scores;
+  points.reserve(live_);
+  ids.open(live_);
+  if (scored_) scores.open(live_);
+  std::uint64_t next = 0;
+  for (Slots& slots : blocks_) {
+    const Slots old = slots;
+    slots = {.first = next, .count = old.rows, .rows = old.rows};
+    for (std::uint32_t place = 0; place < old.rows; ++place, ++next) {
+      const std::uint64_t from = old.slot(place);
+      std::memcpy(points.change(next), points_.row(from), points_.row_bytes());
+      ids[next] = id_at(from);
+      if (scored_) scores[next] = score_at(from);
     }
   }
-  names_ = std::move(names);
-  RowChunks points(points_.row_bytes());
-  points.reserve(live_);
-  std::uint64_t next = 0;
-  for (const Slots& slots : blocks_)
-    for (std::uint32_t row = 0; row < slots.rows; ++row)
-      std::memcpy(points.change(next++), points_.row(slots.slot(row)), points_.row_bytes());
   points_ = std::move(points);
-  end_ = 0;
-  for (Slots& slots : blocks_) {
-    slots = {.first = end_, .count = slots.rows, .rows = slots.rows};
-    end_ += slots.rows;
-  }
+  ids_ = std::move(ids);
+  scores_ = std::move(scores);
+  end_ = live_;
   changes_ = {};
 }
 

@@ -10,14 +10,15 @@
 #include "engine/request/dataset.h"
 #include "service/region.h"
 #include "service/tables/row_chunks.h"
+#include "service/tables/shared_array.h"
 #include "service/tables/table_patch.h"
 
 namespace gpujoin::service {
 
-/// The rows of a version that engines have indexed. Later versions share its chunks.
+/// The rows of a version that engines have indexed. Later versions share most of its memory.
 struct TableBase {
   RowChunks points;
-  std::vector<std::int64_t> ids;  ///< by slot
+  SharedArray<std::int64_t> ids;  ///< by slot
   std::uint64_t rows;             ///< in these slots
 };
 
@@ -90,7 +91,6 @@ class TableRows {
   bool regards(const TablePatch::Block& block, bool lasting) const {
     return !lasting || block.lasts || block.block >= blocks_.size();
   }
-  std::uint64_t bytes_in(Region RowNames::*array) const;
   bool has_form_of(const ClientRows& rows) const;
   bool has_same_row(std::uint64_t slot, const TablePatch& patch, const TablePatch::Block& block,
                     std::uint32_t row) const;
@@ -107,17 +107,16 @@ class TableRows {
   void note_change(std::uint64_t slot);
   void set_row(std::uint64_t slot, const unsigned char* point, std::int64_t id, double score);
   void move_row(std::uint64_t from, std::uint64_t to);
-  double score_at(std::uint64_t slot) const {
-    return scored_ ? names_.scores.as<double>()[slot] : 0;
-  }
-  std::int64_t id_at(std::uint64_t slot) const { return names_.ids.as<std::int64_t>()[slot]; }
+  double score_at(std::uint64_t slot) const { return scored_ ? scores_[slot] : 0; }
+  std::int64_t id_at(std::uint64_t slot) const { return ids_[slot]; }
   std::uint32_t slots_for(const TablePatch::Block& block) const;
   void add_slots(const TablePatch::Block& block);
   void put(const TablePatch& patch, const TablePatch::Block& block);
   void reserve(std::uint64_t slots);
 
   RowChunks points_;
-  RowNames names_;
+  SharedArray<std::int64_t> ids_;
+  SharedArray<double> scores_;
   std::uint32_t dims_ = 0;
   ScalarType scalar_ = ScalarType::kFloat64;
   bool scored_ = false;
