@@ -55,7 +55,6 @@ unsigned char* RowChunks::change(std::uint64_t number) {
     const std::uint64_t rows = is_of_region ? std::min(all, first_rows_ - first) : all;
     std::shared_ptr<unsigned char> own = make_chunk();
     std::memcpy(own.get(), chunk.get(), rows * row_bytes_);
-    std::memset(own.get() + rows * row_bytes_, 0, (all - rows) * row_bytes_);
     chunk = std::move(own);
     places_[number >> bits_] = chunk.get();
   }
@@ -63,10 +62,7 @@ unsigned char* RowChunks::change(std::uint64_t number) {
 }
 
 void RowChunks::reserve(std::uint64_t rows) {
-  while (chunks_.size() << bits_ < rows) {
-    append(make_chunk());
-    std::memset(chunks_.back().get(), 0, row_bytes_ << bits_);
-  }
+  while (chunks_.size() << bits_ < rows) append(make_chunk());
 }
 
 void RowChunks::place(Dataset* data) const {

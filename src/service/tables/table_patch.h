@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "service/open_join.h"
@@ -25,12 +26,12 @@ struct TablePatch {
   const unsigned char* point(const Block& block, std::uint32_t row, std::uint64_t bytes) const {
     return row < block.new_rows
                ? rows.coordinates.data() + (block.first_row + row) * bytes
-               : moved_points.data() + (block.first_moved + row - block.new_rows) * bytes;
+               : moved_points.get() + (block.first_moved + row - block.new_rows) * bytes;
   }
 
   std::vector<Block> blocks;  ///< ascending
   std::vector<MovedRow> moved;
-  std::vector<unsigned char> moved_points;  ///< of `moved`, by TableRows::find_moved()
+  std::unique_ptr<unsigned char[]> moved_points;  ///< of `moved`, by TableRows::find_moved()
   std::vector<std::uint64_t> map_lsns;
   bool has_map = false;            ///< map_lsns are new
   std::uint64_t table_blocks = 0;  ///< that the table has now

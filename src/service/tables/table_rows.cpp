@@ -134,15 +134,19 @@ bool TableRows::is_changed_by(const TablePatch& patch, bool lasting) const {
   });
 }
 
-/// Number of rows whose values stay, some of them perhaps counted twice.
-std::uint64_t TableRows::rows_left_by(const TablePatch& patch, bool lasting) const {
-  std::uint64_t rows = live_ + patch.moved.size();
-  for (const auto& block : patch.blocks)
-    if (block.block < blocks_.size() && regards(block, lasting))
-      rows -= blocks_[block.block].rows - rows_that_stay(block);
-  for (std::uint64_t block = patch.table_blocks; block < blocks_.size(); ++block)
-    rows -= blocks_[block].rows;
-  return rows;
+/// Whether the value of some row stays.
+bool TableRows::leaves_rows(const TablePatch& patch, bool lasting) const {
+  if (!patch.moved.empty()) return true;
+  auto next = patch.blocks.begin();
+  for (std::uint64_t number = 0;
+       number < std::min<std::uint64_t>(patch.table_blocks, blocks_.size()); ++number) {
+    const bool is_read = next != patch.blocks.end() && next->block == number;
+    const TablePatch::Block* const block = is_read ? &*next++ : nullptr;
+    if (block == nullptr || !regards(*block, lasting) ? blocks_[number].rows > 0
+                                                      : rows_that_stay(*block) > 0)
+      return true;
+  }
+  return false;
 }
 
 /// Makes the patch's rows the only ones, in the memory of the client, which has sealed it.
@@ -168,6 +172,7 @@ void TableRows::adopt(TablePatch& patch, bool lasting) {
 void TableRows::keep_base() {
   if (changes_.version == 0 || changes_.base) return;
   changes_.base = std::make_shared<const TableBase>(TableBase{points_, ids_, live_});
+  changes_.is_changed.resize(ids_.size());
 }
 
 Dataset TableRows::base_view(const DatasetKey& key) const {
@@ -181,7 +186,10 @@ Dataset TableRows::base_view(const DatasetKey& key) const {
 /// Called before a slot gets another row, or none.
 void TableRows::note_change(std::uint64_t slot) {
   if (!changes_.base || slot >= changes_.base->ids.size()) return;
-  if (changes_.changed.insert(slot).second) changes_.ids.insert(changes_.base->ids[slot]);
+  if (changes_.is_changed[slot]) return;
+  changes_.is_changed[slot] = true;
+  changes_.changed.push_back(slot);
+  changes_.ids.insert(changes_.base->ids[slot]);
 }
 
 bool TableRows::has_many_changes() const {
@@ -265,13 +273,13 @@ void TableRows::add_slots(const TablePatch::Block& block) {
 /// have gone.
 void TableRows::put(const TablePatch& patch, const TablePatch::Block& block) {
   Slots& slots = blocks_[block.block];
-  std::vector<bool> stays(slots.rows, false);
-  for (std::uint32_t place = 0; place < slots.rows; ++place)
-    stays[place] = is_same(block, id_at(slots.slot(place)));
-  require(static_cast<std::uint64_t>(std::count(stays.begin(), stays.end(), true)) +
-                  block.coming_rows() ==
-              block.proof.rows,
-          "a table lacks rows that are to stay");
+  std::vector<std::uint8_t> stays(slots.rows);
+  std::uint32_t staying = 0;
+  for (std::uint32_t place = 0; place < slots.rows; ++place) {
+    stays[place] = is_same(block, id_at(slots.slot(place))) ? 1 : 0;
+    staying += stays[place];
+  }
+  require(staying + block.coming_rows() == block.proof.rows, "a table lacks rows that are to stay");
   live_ = live_ - slots.rows + block.proof.rows;
   add_slots(block);
   const std::vector<std::uint32_t> places = places_of(patch, block);
@@ -281,12 +289,12 @@ void TableRows::put(const TablePatch& patch, const TablePatch::Block& block) {
   };
   for (std::uint32_t row = 0; row < places.size(); ++row) {
     if (places[row] == kNowhere) continue;
-    stays[places[row]] = true;
+    stays[places[row]] = 1;
     const std::uint64_t slot = slots.slot(places[row]);
     if (!has_same_row(slot, patch, block, row)) set_row_of_patch(slot, row);
   }
   for (std::uint32_t place = slots.rows; place-- > 0;) {
-    if (stays[place]) continue;
+    if (stays[place] != 0) continue;
     const std::uint64_t last = slots.slot(--slots.rows);
     if (slots.slot(place) != last) move_row(last, slots.slot(place));
     clear(last, 1);
@@ -299,8 +307,8 @@ void TableRows::find_moved(TablePatch* patch) const {
   if (patch->moved.empty()) return;
   require(!scored_ && dims_ > 0, "a table has no rows that could move");
   const std::uint64_t bytes = points_.row_bytes();
-  patch->moved_points.resize(patch->moved.size() * bytes);
-  unsigned char* to = patch->moved_points.data();
+  patch->moved_points.reset(new unsigned char[patch->moved.size() * bytes]);
+  unsigned char* to = patch->moved_points.get();
   for (const MovedRow& row : patch->moved) {
     const auto block = static_cast<std::uint64_t>(row.before) >> 16;
     require(block < blocks_.size(), "a table lacks a row that has moved");
@@ -317,7 +325,7 @@ void TableRows::apply(TablePatch& patch, bool lasting) {
   std::vector<const TablePatch::Block*> changed;
   for (const auto& block : patch.blocks)
     if (regards(block, lasting)) changed.push_back(&block);
-  if (rows_left_by(patch, lasting) == 0) {
+  if (!leaves_rows(patch, lasting)) {
     if (changed.size() == patch.blocks.size()) return adopt(patch, lasting);
     start_anew(patch.rows);
   }

@@ -25,10 +25,11 @@ struct TableBase {
 /// How rows differ from an earlier version: some of its slots have changed, and there are slots
 /// after its last one.
 struct TableChanges {
-  std::uint64_t version = 0;                  ///< the earlier version; 0: unknown
-  std::shared_ptr<const TableBase> base;      ///< its rows; null: nothing has changed
-  std::unordered_set<std::uint64_t> changed;  ///< slots
-  std::unordered_set<std::int64_t> ids;       ///< of rows that the earlier version had there
+  std::uint64_t version = 0;              ///< the earlier version; 0: unknown
+  std::shared_ptr<const TableBase> base;  ///< its rows; null: nothing has changed
+  std::vector<std::uint64_t> changed;     ///< slots
+  std::vector<bool> is_changed;           ///< by slot of the earlier version
+  std::unordered_set<std::int64_t> ids;   ///< of rows that the earlier version had there
 };
 
 /// Members throw Failure and std::bad_alloc.
@@ -98,7 +99,7 @@ class TableRows {
   bool has_same_rows(const TablePatch& patch, const TablePatch::Block& block) const;
   std::vector<std::uint32_t> places_of(const TablePatch& patch,
                                        const TablePatch::Block& block) const;
-  std::uint64_t rows_left_by(const TablePatch& patch, bool lasting) const;
+  bool leaves_rows(const TablePatch& patch, bool lasting) const;
   void adopt(TablePatch& patch, bool lasting);
   void take_form_of(const ClientRows& rows);
   void start_anew(const ClientRows& rows);
