@@ -202,14 +202,18 @@ bool TableRows::has_many_changes() const {
   return std::max(changed, others) > slots / 4 || others * dims_ > kMostNumbers;
 }
 
+/// Leaves slots without rows. One NaN is enough for a row to match nothing; but the memory of a
+/// slot that never had a row is unknown.
 void TableRows::clear(std::uint64_t first, std::uint64_t count) {
   for (std::uint64_t slot = first; slot < first + count; ++slot) {
     note_change(slot);
     unsigned char* const point = points_.change(slot);
+    const std::uint32_t numbers = ids_[slot] == kNoRow ? dims_ : 1;
     if (scalar_ == ScalarType::kFloat32)
-      std::fill_n(reinterpret_cast<float*>(point), dims_, std::numeric_limits<float>::quiet_NaN());
+      std::fill_n(reinterpret_cast<float*>(point), numbers,
+                  std::numeric_limits<float>::quiet_NaN());
     else
-      std::fill_n(reinterpret_cast<double*>(point), dims_,
+      std::fill_n(reinterpret_cast<double*>(point), numbers,
                   std::numeric_limits<double>::quiet_NaN());
     ids_[slot] = kNoRow;
   }
