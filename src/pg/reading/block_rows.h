@@ -14,7 +14,7 @@ namespace gpujoin {
 struct BlockPatches {
   service::BlockPatch* patches;  ///< [count] by block; their rows lie in the same order
   std::uint64_t count, room;
-  MovedRows* moved;  ///< null: all values are read
+  MovedRows* moved;  ///< rows without their values; null if all values are to be read
 };
 
 inline std::uint64_t moved_rows(const BlockPatches& read) {

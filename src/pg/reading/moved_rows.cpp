@@ -8,9 +8,8 @@
 // from the horizon, too.
 //
 // 2. The tuple `after` came of it by an update: `before` names its ctid, and the transaction that
-// deleted `before` inserted `after`. (A ctid that was vacuumed and used again has a tuple of a
-// later transaction: vacuum waits until nobody sees `before`, and then removes it first or with the
-// same page.) What came of `after` by another update came of `before`, too.
+// deleted `before` inserted `after`. A ctid may be vacuumed and used again, but then it has a tuple
+// of a later transaction. What came of `after` by another update came of `before`, too.
 //
 // 3. The values are the same if both tuples have the same pointer to a value out of line. An update
 // that stores a value of its own gives it an OID that no value of the TOAST table has, dead ones
@@ -31,7 +30,7 @@ namespace {
 /// Updates beyond this number are not remembered: their values are read.
 constexpr long kMostUpdates = 1 << 20;
 
-/// What came of a row that is kept.
+/// An update of a row that is kept.
 struct Update {
   std::int64_t after;   ///< ctid; the key
   std::int64_t before;  ///< ctid of the row that is kept

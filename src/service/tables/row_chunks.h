@@ -34,7 +34,7 @@ class RowChunks {
   }
   /// Returns the row for writing. No other thread reads it at the same time.
   unsigned char* change(std::uint64_t number);
-  /// Makes room for `rows` rows. What new ones are is unknown until they are written.
+  /// Makes room for `rows` rows. New rows have unknown values until they are written.
   void reserve(std::uint64_t rows);
   /// Sets where the rows of a dataset lie; valid until the next change.
   void place(Dataset* data) const;

@@ -45,7 +45,7 @@ class SharedArray {
  private:
   std::shared_ptr<T> data_;
   std::uint64_t size_ = 0;
-  std::uint64_t room_ = 0;  ///< of memory of its own; 0: it is a region's
+  std::uint64_t room_ = 0;  ///< of the array's own memory; 0 while it lies in a region
 };
 
 }  // namespace gpujoin::service
