@@ -149,7 +149,10 @@ BitNearestPlan NearestJoin::plan_bits() const {
   return {.left = request_.self_join() ? &right_->bits : &left_bits_,
           .right = &right_->bits,
           .scan = choose_bit_scan(),
-          .most = most_differing_bits(request_),
+          .metric = request_.metric(),
+          .radius = request_.metric() == Metric::kHamming
+                        ? static_cast<double>(most_differing_bits(request_))
+                        : request_.eps(),
           .without_itself = without_itself(),
           .k = request_.neighbors()};
 }

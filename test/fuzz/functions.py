@@ -177,8 +177,6 @@ class PointCall(Call):
         if bits:
             self.metric, self.eps = rng.choice([('hamming', rng.choice([0.0, 1.0, 3.0, 6.0, 10.5, 30.0, 64.0])),
                                                 ('jaccard', rng.choice([0.0, 0.1, 0.25, 1 / 3, 0.5, 0.8, 1.0, 3.0]))])
-            if self.function == 'gpu_knn_join' and self.metric == 'jaccard':
-                self.metric, self.eps = 'hamming', rng.choice([6.0, 1000.0])
         self.pairs = rng.choice(['all', 'distinct'] + ['unordered'] * (self.function not in ('gpu_neighbors', 'gpu_knn_join') + NUMBERS))
         self.number = rng.choice(['s', 'id', 'id', 'grp'])
         self.score, self.best = rng.choice(['sum', 'product', 'min', 'max', 'distance']), rng.choice(['highest', 'lowest'])

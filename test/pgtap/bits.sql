@@ -189,8 +189,10 @@ SELECT results_eq($$ SELECT * FROM gpu_topk_join('hashes', 'others', 1, 15, left
                      WHERE a.h IS NOT NULL AND b.h IS NOT NULL ORDER BY 3, 1, 2 LIMIT 15 $$, 'the best pairs of sets');
 SELECT is((SELECT count(*) FROM gpu_dbscan('hashes', 0.2, 3, vector_columns => 'h', metric => 'jaccard') WHERE kind = 'core'),
           (SELECT count(*) FROM hashes a WHERE (SELECT count(*) FROM hashes b WHERE unlike(a.h, b.h) <= 0.2) >= 3), 'core sets of DBSCAN');
-SELECT throws_ok($$ SELECT * FROM gpu_knn_join('hashes', 'hashes', 2, left_vector_columns => 'h', right_vector_columns => 'h', metric => 'jaccard') $$,
-                 '22023', 'the nearest rows are not found by Jaccard distance', 'no nearest sets');
+SELECT results_eq($$ SELECT id1, id2, distance FROM gpu_knn_join('hashes', 'others', 3, left_vector_columns => 'h', right_vector_columns => 'h',
+                                                 right_id_column => 'id', metric => 'jaccard') ORDER BY 1, 3, 2 $$,
+                  $$ SELECT a.id::bigint, n.id, n.d FROM hashes a, LATERAL (SELECT b.id::bigint, unlike(a.h, b.h) AS d FROM others b
+                     WHERE b.h IS NOT NULL ORDER BY 2, 1 LIMIT 3) n WHERE a.h IS NOT NULL ORDER BY 1, 3, 2 $$, 'nearest sets');
 DELETE FROM hashes WHERE id BETWEEN 3001 AND 3003;
 
 SELECT exists(SELECT FROM pg_available_extension_versions WHERE name = 'vector' AND version >= '0.7') AS has_vector \gset
@@ -205,7 +207,10 @@ FROM (VALUES ('a.h <~> b.h <= 6', true), ('a.h <~> b.h < 4', true), ('hamming_di
 SELECT same_rows(query, NULL, 'pgvector: by distance') FROM (VALUES
   ('SELECT a.id, b.id, a.h <%> b.h FROM hashes a JOIN others b ON a.h <%> b.h <= 0.4 ORDER BY 3, 1, 2 LIMIT 20'),
   ('SELECT a.id, count(*), avg(a.h <%> b.h) FROM hashes a JOIN others b ON a.h <%> b.h <= 0.4 GROUP BY a.id'),
-  ('SELECT a.id, s.id FROM hashes a CROSS JOIN LATERAL (SELECT id FROM others b ORDER BY a.h <%> b.h, b.id LIMIT 3) s')) q (query);
+  ('SELECT a.id, s.id FROM hashes a CROSS JOIN LATERAL (SELECT id FROM others b ORDER BY a.h <%> b.h, b.id LIMIT 3) s'),
+  ('SELECT a.id, ARRAY(SELECT b.id FROM others b ORDER BY b.h <%> a.h, b.id LIMIT 4) FROM hashes a WHERE a.id % 40 = 3'),
+  ('SELECT a.id, ARRAY(SELECT b.id FROM others b WHERE b.grp <> 3 ORDER BY 1 - (a.h <%> b.h) DESC, b.id LIMIT 4) FROM hashes a WHERE a.id % 40 = 3'),
+  ('SELECT a.id, (SELECT count(*) FROM others b WHERE b.h <%> a.h < 0.3) FROM hashes a WHERE a.id % 40 = 3')) q (query);
 \else
 SELECT skip('no pgvector with bits', 1);
 \endif

@@ -10,9 +10,10 @@ namespace {
 constexpr std::uint32_t kBlockGroups = 64;  // right groups that stay in the cache
 constexpr std::uint32_t kSpanGroups = 16;   // that are compared before radii shrink
 
-/// How far a number lies outside of an interval.
-std::uint32_t gap_to(std::uint32_t number, std::uint32_t low, std::uint32_t high) {
-  return number < low ? low - number : number > high ? number - high : 0;
+/// The least distance of two rows with so many ones, all of the fewer ones common.
+double least_distance_of(Metric metric, std::uint32_t fewer, std::uint32_t more) {
+  return metric == Metric::kJaccard ? jaccard_distance(fewer, fewer + more)
+                                    : static_cast<double>(more - fewer);
 }
 
 }  // namespace
@@ -35,7 +36,7 @@ void BitNearestWalker::walk(std::uint32_t group) {
   const std::uint32_t rows = std::min(kGroupPoints, plan_.left->rows() - first_);
   for (std::uint32_t place = 0; place < rows; ++place) {
     sizes_[place] = 0;
-    most_bits_[place] = plan_.most;
+    radii_[place] = plan_.radius;
     const std::uint64_t* const row = plan_.left->row(first_ + place);
     for (std::uint32_t w = 0; w < plan_.words(); ++w)
       queries_[place * plan_.words() + w] = row[w * kGroupPoints];
@@ -43,7 +44,7 @@ void BitNearestWalker::walk(std::uint32_t group) {
   order_visits(plan_.left->ones[first_], plan_.left->ones[first_ + rows - 1]);
   for (const Visit& visit : visits_) {
     pool_.throw_if_stopped();
-    if (visit.gap > *std::max_element(most_bits_, most_bits_ + rows)) break;
+    if (visit.least > *std::max_element(radii_, radii_ + rows)) break;
     for (std::uint32_t place = 0; place < rows; ++place) look_at(place, visit);
   }
   for (std::uint32_t place = 0; place < rows; ++place)
@@ -52,35 +53,53 @@ void BitNearestWalker::walk(std::uint32_t group) {
   writer_.serve_caller();
 }
 
-/// The blocks of right rows by how far their ones are from those of left rows with so many.
+/// A bound on the distances of rows with so many ones and right rows of a block.
+double BitNearestWalker::least_distance(std::uint32_t fewest, std::uint32_t most,
+                                        std::uint32_t first, std::uint32_t end) const {
+  const std::uint32_t low = plan_.right->ones[first], high = plan_.right->ones[end - 1];
+  if (most < low) return least_distance_of(plan_.metric, most, low);
+  return fewest > high ? least_distance_of(plan_.metric, high, fewest) : 0;
+}
+
+/// The bits in which rows of a block within the radius of a left row differ at most; negative where
+/// there are none.
+std::int64_t BitNearestWalker::most_differing_within(std::uint32_t place,
+                                                     const Visit& visit) const {
+  if (plan_.metric == Metric::kHamming) return static_cast<std::int64_t>(radii_[place]);
+  // most_differing() goes up or down by one with each further one. It rises on the whole, as no
+  // more than half of them are common.
+  constexpr std::int64_t kFall = 6;
+  const std::uint32_t ones = plan_.left->ones[first_ + place] + plan_.right->ones[visit.end - 1];
+  return most_differing(ones, radii_[place]) + kFall;
+}
+
+/// The blocks of right rows by their bounds for left rows with so many ones.
 void BitNearestWalker::order_visits(std::uint32_t fewest, std::uint32_t most) {
-  const BitIndex& right = *plan_.right;
   constexpr std::uint32_t kBlockRows = kBlockGroups * kGroupPoints;
+  const std::uint32_t rows = plan_.right->rows();
   visits_.clear();
-  for (std::uint64_t first = 0; first < right.rows(); first += kBlockRows) {
-    const auto end =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(right.rows(), first + kBlockRows));
-    const std::uint32_t low = right.ones[first], high = right.ones[end - 1];
-    const std::uint32_t gap = std::min(gap_to(fewest, low, high), gap_to(most, low, high));
-    const bool overlap = fewest <= low && high <= most;
-    visits_.push_back({overlap ? 0 : gap, static_cast<std::uint32_t>(first), end});
+  for (std::uint64_t at = 0; at < rows; at += kBlockRows) {
+    const auto first = static_cast<std::uint32_t>(at);
+    const auto end = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows, at + kBlockRows));
+    visits_.push_back({least_distance(fewest, most, first, end), first, end});
   }
   std::stable_sort(visits_.begin(), visits_.end(),
-                   [](const Visit& a, const Visit& b) { return a.gap < b.gap; });
+                   [](const Visit& a, const Visit& b) { return a.least < b.least; });
 }
 
 /// Rows of one word lie one after the other in all groups, those of several in one group alone.
 void BitNearestWalker::look_at(std::uint32_t place, const Visit& visit) {
   const BitIndex& right = *plan_.right;
-  if (gap_to(plan_.left->ones[first_ + place], right.ones[visit.first], right.ones[visit.end - 1]) >
-      most_bits_[place])
-    return;
+  const std::uint32_t ones = plan_.left->ones[first_ + place];
+  if (least_distance(ones, ones, visit.first, visit.end) > radii_[place]) return;
   const std::uint32_t span = plan_.words() == 1 ? kSpanGroups * kGroupPoints : kGroupPoints;
   const std::uint64_t* const query = queries_.data() + std::size_t{place} * plan_.words();
   progress_.candidates += visit.end - visit.first;
   for (std::uint32_t first = visit.first; first < visit.end; first += span) {
+    const std::int64_t most = most_differing_within(place, visit);
+    if (most < 0) return;
     const std::size_t near = plan_.scan.collect(
-        query, {right.row(first), kGroupPoints}, plan_.words(), most_bits_[place],
+        query, {right.row(first), kGroupPoints}, plan_.words(), static_cast<std::uint32_t>(most),
         {0, std::min(span, visit.end - first)}, found_.data());
     for (std::size_t i = 0; i < near; ++i) add(place, first + found_[i]);
   }
@@ -89,13 +108,11 @@ void BitNearestWalker::look_at(std::uint32_t place, const Visit& visit) {
 void BitNearestWalker::add(std::uint32_t place, std::uint32_t right) {
   if (plan_.without_itself && right == first_ + place) return;
   const std::int64_t* const ids = plan_.right->names.ids.data();
-  const auto comes_first = [ids](const Neighbor& a, const Neighbor& b) {
-    return comes_before(Metric::kHamming, a, b, ids);
+  const auto comes_first = [&](const Neighbor& a, const Neighbor& b) {
+    return comes_before(plan_.metric, a, b, ids);
   };
-  const std::uint64_t* const query = queries_.data() + std::size_t{place} * plan_.words();
-  const Neighbor found = {static_cast<double>(hamming_distance(query, 1, plan_.right->row(right),
-                                                               kGroupPoints, plan_.words())),
-                          right};
+  const Neighbor found = {distance(place, right), right};
+  if (!(found.raw <= radii_[place])) return;
   Neighbor* const heap = heaps_.data() + place * most_rows_;
   std::uint64_t& size = sizes_[place];
   if (size == most_rows_) {
@@ -104,15 +121,24 @@ void BitNearestWalker::add(std::uint32_t place, std::uint32_t right) {
   }
   heap[size++] = found;
   std::push_heap(heap, heap + size, comes_first);
-  if (size == most_rows_) most_bits_[place] = static_cast<std::uint32_t>(heap[0].raw);
+  if (size == most_rows_) radii_[place] = heap[0].raw;
+}
+
+double BitNearestWalker::distance(std::uint32_t place, std::uint32_t right) const {
+  const std::uint64_t* const query = queries_.data() + std::size_t{place} * plan_.words();
+  const std::uint32_t differing =
+      hamming_distance(query, 1, plan_.right->row(right), kGroupPoints, plan_.words());
+  if (plan_.metric == Metric::kHamming) return differing;
+  const std::uint32_t ones = plan_.left->ones[first_ + place] + plan_.right->ones[right];
+  return jaccard_distance((ones - differing) / 2, ones);
 }
 
 void BitNearestWalker::write(std::uint32_t place) {
   Neighbor* const heap = heaps_.data() + place * most_rows_;
   const std::uint64_t size = sizes_[place];
   const std::int64_t* const ids = plan_.right->names.ids.data();
-  std::sort_heap(heap, heap + size, [ids](const Neighbor& a, const Neighbor& b) {
-    return comes_before(Metric::kHamming, a, b, ids);
+  std::sort_heap(heap, heap + size, [&](const Neighbor& a, const Neighbor& b) {
+    return comes_before(plan_.metric, a, b, ids);
   });
   BatchBuffer& batch = writer_.make_room(size);
   for (std::uint64_t i = 0; i < size; ++i) {

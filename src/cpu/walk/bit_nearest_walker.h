@@ -1,4 +1,5 @@
-// One worker's search for the rows of bits that differ least from a group of left rows.
+// One worker's search for the rows of bits that are nearest to a group of left rows, by Hamming or
+// by Jaccard distance.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +16,17 @@ struct BitNearestPlan {
   const BitIndex* left;
   const BitIndex* right;  ///< the same as left in a self-join
   BitScan scan;
-  std::uint32_t most;   ///< most_differing_bits()
+  Metric metric;
+  double radius;        ///< neighbours lie within it
   bool without_itself;  ///< the row itself is no neighbour
   std::uint64_t k;
 
   std::uint32_t words() const { return right->words; }
 };
 
-/// Right rows come in blocks, in the order of how many ones more or fewer they have, which is the
-/// least in how many bits they differ. Each left row has a heap of its first k so far, and a block
-/// whose rows differ more from all left ones ends the search.
+/// How many ones two rows have bounds their distance. Right rows come in blocks of about as many
+/// ones, in the order of these bounds. Each left row has a heap of its first k so far, and a block
+/// whose bound exceeds the distances in all heaps ends the search.
 class BitNearestWalker {
  public:
   /// Memory is taken here. Throws MemoryLimitExceeded or std::bad_alloc.
@@ -38,13 +40,17 @@ class BitNearestWalker {
 
  private:
   struct Visit {
-    std::uint32_t gap;  ///< no rows differ in fewer bits
+    double least;  ///< no rows are nearer
     std::uint32_t first, end;
   };
 
+  double least_distance(std::uint32_t fewest, std::uint32_t most, std::uint32_t first,
+                        std::uint32_t end) const;
+  std::int64_t most_differing_within(std::uint32_t place, const Visit& visit) const;
   void order_visits(std::uint32_t fewest, std::uint32_t most);
   void look_at(std::uint32_t place, const Visit& visit);
   void add(std::uint32_t place, std::uint32_t right);
+  double distance(std::uint32_t place, std::uint32_t right) const;
   void write(std::uint32_t place);
 
   const BitNearestPlan& plan_;
@@ -56,9 +62,9 @@ class BitNearestWalker {
   Buffer<std::uint64_t> queries_;  ///< [kGroupPoints][words]
   Buffer<std::uint32_t> found_;
   std::vector<Visit> visits_;
-  std::uint32_t first_ = 0;                     ///< the group's first row
-  std::uint64_t sizes_[kGroupPoints] = {};      ///< of heaps
-  std::uint32_t most_bits_[kGroupPoints] = {};  ///< beyond them nothing is a neighbour
+  std::uint32_t first_ = 0;                 ///< the group's first row
+  std::uint64_t sizes_[kGroupPoints] = {};  ///< of heaps
+  double radii_[kGroupPoints] = {};         ///< beyond them nothing is a neighbour
 };
 
 }  // namespace gpujoin::cpu

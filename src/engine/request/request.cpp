@@ -121,10 +121,6 @@ Status check_bits(const JoinRequest& request) {
     return make_status(
         StatusCode::kInvalidArgument, "Use l2, l1 or linf.",
         hamming ? "boxes have no Hamming distance" : "boxes have no Jaccard distance");
-  if (request.output() == Output::kNearest && !hamming)
-    return make_status(StatusCode::kInvalidArgument,
-                       "Join within a distance, and order the pairs of a row by it.",
-                       "the nearest rows are not found by Jaccard distance");
   if (is_of_spanning_tree(request.output()))
     return make_status(StatusCode::kInvalidArgument,
                        "gpu_dbscan() and gpu_components() find clusters of bits.",

@@ -73,8 +73,7 @@ struct SearchPath {
 
 /// Returns true if only rows within a distance of the value can fulfil the test.
 bool is_searchable(const SimilarityTest& test) {
-  return !tests_boxes(test) && !test.of_nan && !test.of_null &&
-         test.by->metric != Metric::kJaccard && !test.by->of_empty;
+  return !tests_boxes(test) && !test.of_nan && !test.of_null && !test.by->of_empty;
 }
 
 bool is_column(const RelOptInfo* rel, const Node* value) {

@@ -120,7 +120,6 @@ bool match_distance(PlannerInfo* root, Expr* expression, Relids left, Relids rig
           (calls && match_earth_distance(function, arguments, clause)) ||
           match_column_distance(expression, float8_constant(0), clause) ||
           match_great_circle(expression, clause, &times)) &&
-         clause->test.by->metric != Metric::kJaccard &&  // engines do not sort by it
          !clause->test.open && put_in_order(root, left, right, clause);
 }
 
