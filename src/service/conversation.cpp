@@ -300,7 +300,8 @@ void Conversation::run_join(const OpenJoin& message) {
   JoinRequest request = read_request(message.request, message.engine, service_.threads);
   const bool packed = request.output() == Output::kCountPerRow ||
                       request.output() == Output::kClusters ||
-                      request.output() == Output::kStableClusters;
+                      request.output() == Output::kStableClusters ||
+                      is_of_bits(request.metric());  // which cannot mark an empty slot
   Dataset rows[kSides] = {};
   for (int side = 0; side < (request.self_join() ? 1 : kSides); ++side)
     rows[side] = rows_of(side, message.sides[side], packed);

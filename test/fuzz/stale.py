@@ -23,6 +23,7 @@ OPTIONS = '-c search_path=stale,public -c client_min_messages=error -c jit=off -
 POINT = 'ARRAY[{0} % 100 * 10, {0} / 100 * 10]'  # cells lie farther apart than EPS
 CORNER = 'point(cell % 100 * 10 + {0}, cell / 100 * 10 + {0})'
 TABLE = ('CREATE TABLE places (id int PRIMARY KEY, cell int NOT NULL, v float4[], note text, score int DEFAULT random() * 20, '
+         'h bit(32) GENERATED ALWAYS AS (cell::bit(32)) STORED, '
          f'b box GENERATED ALWAYS AS (box({CORNER.format(0)}, {CORNER.format(0.5)})) STORED) WITH (fillfactor = {{fill}})')
 # Has rows that are written from now on store v out of line.
 WIDEN = ("ALTER TABLE places ADD wide text DEFAULT repeat('w', 2000), ALTER v SET STORAGE EXTERNAL, SET (toast_tuple_target = 128)",
@@ -53,6 +54,8 @@ JOINED = {'function': "SELECT count(*), sum(id1), sum(id2) FROM gpu_selfjoin('pl
                       'FROM places a WHERE a.id % 90 = 7 AND a.v IS NOT NULL) s',
           'first rows': 'SELECT count(*), sum(d), 0 FROM (SELECT a.id, ARRAY(SELECT a.v <-> b.v FROM places b WHERE b.cell < 1e6 ORDER BY a.v <-> b.v '
                         'LIMIT 4) AS ds FROM places a WHERE a.id % 400 = 7 AND a.v IS NOT NULL) s, LATERAL (SELECT count(*) AS d FROM unnest(ds) x WHERE x <= {eps}) t',
+          'bits': 'SELECT count(*), sum(b.id), sum(b.cell) FROM places b WHERE bit_count(b.h # (SELECT a.h FROM places a WHERE a.id = 4999)) <= 0',
+          'bits of pairs': 'SELECT count(*), sum(a.id), sum(b.id) FROM places a JOIN places b ON bit_count(a.h # b.h) <= 0 AND a.id < b.id',
           'groups': 'SELECT count(*), sum(n), sum(n * k) FROM (SELECT a.cell % 9 AS k, count(*) AS n FROM places a JOIN places b '
                     'ON a.v <-> b.v <= {eps} GROUP BY 1) s',
           'rows': 'SELECT count(*), sum(n), sum(n * id) FROM (SELECT a.id, count(*) AS n FROM places a JOIN places b '
@@ -78,6 +81,8 @@ for kind in ('left', 'exists', 'anti', 'groups', 'rows'):
     SCANNED[kind] = JOINED[kind].replace(NEAR, SAME)
 SCANNED['search'] = ('SELECT count(*), sum(b.id), sum(b.cell) FROM places b WHERE b.cell = (SELECT a.cell FROM places a '
                      'WHERE a.id = 4999 AND a.v IS NOT NULL) AND b.v IS NOT NULL')
+SCANNED['bits'] = 'SELECT count(*), sum(b.id), sum(b.cell) FROM places b WHERE b.cell = (SELECT a.cell FROM places a WHERE a.id = 4999)'
+SCANNED['bits of pairs'] = SCANNED['function']
 SCANNED['searches'] = JOINED['searches'].replace('a.v <-> b.v <= {eps}', 'a.cell = b.cell AND b.v IS NOT NULL')
 SCANNED['first rows'] = ('SELECT count(*), sum(least(n, 4)), 0 FROM (SELECT a.id, (SELECT count(*) FROM places b WHERE a.cell = b.cell AND b.v IS NOT NULL) AS n '
                          'FROM places a WHERE a.id % 400 = 7 AND a.v IS NOT NULL) s')

@@ -95,6 +95,29 @@ SKIP: {
   is($session->value("SET gpujoin.prefer_node = on; $nearest; RESET gpujoin.prefer_node"), $node->safe_psql('postgres', "SET gpujoin.enable_customscan = off; $nearest"), 'and rows that come after it');
 }
 
+# Rows of bits stay, too. After a change there is no slot without a row, which bits could not mark.
+{
+  my @looks = map { "SELECT string_agg(id::text, ' ') FROM ($_) s" }
+    "SELECT id FROM hashes ORDER BY bit_count(h # B'0011010111001010'), id LIMIT 30",
+    "SELECT id FROM hashes WHERE bit_count(h # B'0000000000000000') <= 3 ORDER BY id";
+  $session->value(<<~'SQL');
+    CREATE TABLE hashes (id int PRIMARY KEY, h bit(16));
+    INSERT INTO hashes SELECT i, (i * 7919)::bit(16) FROM generate_series(1, 5000) i;
+    VACUUM ANALYZE hashes;
+    SELECT gpu_prewarm('hashes', metric => 'hamming')
+    SQL
+  like($session->value("EXPLAIN (COSTS OFF) $looks[0]"), qr/GpuSimilarityScan.*Index: kept/s, 'searches of bits');
+  for my $change ('SELECT 1', 'DELETE FROM hashes WHERE id % 3 = 0', 'UPDATE hashes SET h = ~h WHERE id % 50 = 1', 'VACUUM hashes',
+    'INSERT INTO hashes SELECT 10000 + id, h FROM hashes WHERE id % 7 = 0', 'TRUNCATE hashes') {
+    $writer->value($change);
+    for my $look (@looks) {
+      is($session->value("SET gpujoin.prefer_node = on; $look; RESET gpujoin.prefer_node"),
+        $node->safe_psql('postgres', "SET gpujoin.enable_customscan = off; $look"), "bits after $change");
+    }
+  }
+  cmp_ok($session->value("SELECT hits FROM gpu_resident WHERE relation = 'hashes'::regclass"), '>', 8, 'which finds them in the service');
+}
+
 # A cursor goes on though the service has died; searches that are at work when it dies find the same.
 $session->value("BEGIN; DECLARE c CURSOR FOR SELECT id FROM places ORDER BY p <-> point(50.25, 50.5), id");
 my @ids = split /\n/, $session->value('FETCH 10 FROM c');

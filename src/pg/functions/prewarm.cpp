@@ -121,9 +121,9 @@ bool is_of_metric(const ValueType& type, const TestFunction& by, SearchMetric wa
   }
 }
 
-/// Makes a search at the point whose coordinates are all 1.
+/// Makes a search at the point whose coordinates are all 1, or words of bits.
 void search_somewhere(TableSearch* search, Metric metric) {
-  constexpr std::uint64_t kUsualCount = 36;  // of a query for ten rows
+  constexpr std::uint64_t kUsualCount = 16;  // of a query for ten rows
   Dataset point = {};
   point.rows = 1;
   point.dims = search->kept.dims;
@@ -133,6 +133,8 @@ void search_somewhere(TableSearch* search, Metric metric) {
   for (std::uint32_t d = 0; d < point.dims; ++d) {
     if (point.scalar == ScalarType::kFloat32)
       reinterpret_cast<float*>(coordinates)[d] = 1;
+    else if (point.scalar == ScalarType::kBits)
+      reinterpret_cast<std::uint64_t*>(coordinates)[d] = 1;
     else
       reinterpret_cast<double*>(coordinates)[d] = 1;
   }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/hamming.h"
 #include "pg/geometry/inner_product.h"
 #include "pg/reading/block_rows.h"
 #include "pg/service/reach_service.h"
@@ -191,7 +192,9 @@ bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumn
   kept->rows = proven + points->rows;
   kept->dims = columns.shape == Shape::kBoxes        ? 2 * shape->dims
                : columns.form == ValueForm::kProduct ? shape->dims + kLiftedDims
-                                                     : shape->dims;
+               : points->scalar == ScalarType::kBits
+                   ? (shape->dims + kBitsPerWord - 1) / kBitsPerWord
+                   : shape->dims;
   kept->table = {.rows = finish_points(points),
                  .map_lsns = read.map.lsns,
                  .map_pages = read.map.pages,

@@ -68,7 +68,6 @@ void check_block_columns(const SideColumns& columns) {
 
 bool name_table(Relation relation, const SideColumns& columns, ScalarType scalar,
                 service::TableKey* key) {
-  if (scalar == ScalarType::kBits) return false;  // no bits are those of an empty slot
   if (!has_provable_blocks(relation)) return false;
   const StoredFile file = stored_file(relation);
   std::memset(static_cast<void*>(key), 0, sizeof *key);

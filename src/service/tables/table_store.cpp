@@ -33,6 +33,13 @@ bool is_same_relation(const TableKey& a, const TableKey& b) {
 /// Whether so many slots are empty that the rows are moved together.
 bool is_sparse(const TableRows& rows) { return rows.holes() > rows.slots() / 4; }
 
+/// Whether slots without rows have to go. No bits mark such a slot, but a search does not look at
+/// them as long as it uses an earlier version.
+bool needs_packing(const TableRows& rows, bool packed) {
+  const bool are_searched = rows.scalar() == ScalarType::kBits && rows.has_many_changes();
+  return rows.holes() > 0 && (packed || are_searched);
+}
+
 /// Whether a part of the patch does not last, so that others must not see it.
 bool has_own_part(const TablePatch& patch, const TableRows& rows) {
   return std::any_of(patch.blocks.begin(), patch.blocks.end(), [&](const auto& block) {
@@ -159,7 +166,7 @@ std::shared_ptr<TableRows> TableStore::make_rows(const TableHold& hold, TablePat
   else
     rows = std::make_shared<TableRows>(*hold.version_->rows());
   rows->apply(patch, true);
-  if (packed ? rows->holes() > 0 : is_sparse(*rows)) rows->pack();
+  if (needs_packing(*rows, packed) || is_sparse(*rows)) rows->pack();
   return rows;
 }
 
@@ -190,7 +197,7 @@ void TableStore::patch(TableHold& hold, TablePatch& patch, bool packed) {
   if (!differs && !(packed && held.holes() > 0)) return;
   hold.own_ = std::make_unique<TableRows>(held);
   hold.own_->apply(patch, false);
-  if (packed && hold.own_->holes() > 0) hold.own_->pack();
+  if (needs_packing(*hold.own_, packed)) hold.own_->pack();
   if (hold.own_->has_many_changes()) hold.own_->forget_changes();
 }
 
