@@ -7,6 +7,7 @@
 extern "C" {
 #include "access/table.h"
 #include "access/tableam.h"
+#include "catalog/index.h"
 #include "common/pg_prng.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -24,9 +25,12 @@ namespace {
 
 using service::BlockProof;
 
+/// A row, and the value that updates may leave as it was. A hash of 0 is unknown.
 struct Row {
-  std::uint64_t tid, hash;
+  std::uint64_t tid, hash, value;
 };
+
+constexpr AttrNumber kValueColumn = 2;
 
 /// What is kept, in one piece of memory: head, LSNs of the map, proofs, rows.
 struct Kept {
@@ -46,16 +50,15 @@ std::size_t bytes_of(const Kept& kept) {
 Row row_of(TupleTableSlot* slot) {
   slot_getallattrs(slot);
   const TupleDesc columns = slot->tts_tupleDescriptor;
-  Row row = {ItemPointerGetBlockNumber(&slot->tts_tid) * std::uint64_t{1} << 16 |
-                 ItemPointerGetOffsetNumber(&slot->tts_tid),
-             14695981039346656037u};
+  Row row = {static_cast<std::uint64_t>(itemptr_encode(&slot->tts_tid)), 14695981039346656037u, 0};
   for (int i = 0; i < columns->natts; ++i) {
     const Form_pg_attribute column = TupleDescAttr(columns, i);
-    if (column->attisdropped) continue;
+    if (column->attisdropped || strcmp(NameStr(column->attname), "wide") == 0) continue;
     const std::uint64_t value =
         slot->tts_isnull[i]
             ? 1
             : datum_image_hash(slot->tts_values[i], column->attbyval, column->attlen);
+    if (i == kValueColumn - 1) row.value = value;
     row.hash = (row.hash ^ value) * 1099511628211u + static_cast<std::uint64_t>(i);
   }
   return row;
@@ -64,6 +67,14 @@ Row row_of(TupleTableSlot* slot) {
 const char* file_of(Relation relation) {
   return psprintf("pgsql_tmp_proof_%u_%u_%d", RelationGetRelid(relation),
                   stored_file(relation).number, RelationGetNumberOfAttributes(relation));
+}
+
+/// How many rows of a block were read.
+std::uint32_t read_rows(const service::BlockPatch& patch, const MovedRows& moved) {
+  const auto in_block = std::count_if(moved.rows, moved.rows + moved.count, [&](const auto& row) {
+    return static_cast<std::uint64_t>(row.ctid) >> 16 == patch.block;
+  });
+  return patch.proof.rows - patch.same.count() - static_cast<std::uint32_t>(in_block);
 }
 
 Kept* load(const char* name) {
@@ -88,6 +99,32 @@ void save(const char* name, const Kept& kept) {
   if (rename(fresh, name) != 0) elog(ERROR, "could not keep");
 }
 
+/// The value of the row with this ctid.
+std::uint64_t value_of(Kept* kept, std::int64_t tid) {
+  const Row *const rows = rows_of(kept), *const end = rows + kept->rows;
+  const Row* const row = std::find_if(
+      rows, end, [tid](const Row& other) { return other.tid == static_cast<std::uint64_t>(tid); });
+  if (row == end) elog(PANIC, "stale: no row has moved from here");
+  return row->value;
+}
+
+/// The rows of a block: those that were read, those that stay, and those that have moved.
+Row* patch_block(Kept* kept, const service::BlockPatch& patch, const Row* old, std::uint32_t had,
+                 const Row* fresh, const MovedRows* moved, std::uint64_t* next_moved, Row* to) {
+  Row* const first = to;
+  for (std::uint32_t i = 0; i < had; ++i)
+    if (is_same(patch, static_cast<std::int64_t>(old[i].tid))) *to++ = old[i];
+  if (to - first != patch.same.count()) elog(PANIC, "stale: rows that stay are not kept");
+  for (; *next_moved < moved->count && moved->rows[*next_moved].ctid >> 16 == patch.block;
+       ++*next_moved) {
+    const service::MovedRow& row = moved->rows[*next_moved];
+    *to++ = {static_cast<std::uint64_t>(row.ctid), 0, value_of(kept, row.before)};
+  }
+  to = std::copy(fresh, fresh + patch.proof.rows - (to - first), to);
+  std::sort(first, to, [](const Row& a, const Row& b) { return a.tid < b.tid; });
+  return to;
+}
+
 /// The kept rows with the patches, or with those that last.
 Kept* patch(Kept* kept, const BlocksRead& read, const Row* fresh, bool only_lasting) {
   std::uint64_t most = kept->rows;
@@ -98,19 +135,23 @@ Kept* patch(Kept* kept, const BlocksRead& read, const Row* fresh, bool only_last
   std::memcpy(map_of(made), read.map.lsns, read.map.pages * sizeof(std::uint64_t));
   Row *row = rows_of(made), *old = rows_of(kept);
   const service::BlockPatch* next = read.patches;
+  std::uint64_t next_moved = 0;
   for (std::uint64_t block = 0; block < read.blocks; ++block) {
     const std::uint32_t had = block < kept->blocks ? proofs_of(kept)[block].rows : 0;
     const bool patched = next < read.patches + read.count && next->block == block;
     if (patched && (next->lasts || !only_lasting)) {
       proofs_of(made)[block] = next->proof;
-      row = std::copy(fresh, fresh + next->proof.rows, row);
+      row = patch_block(kept, *next, old, had, fresh, read.moved, &next_moved, row);
     } else {
       if (block >= kept->blocks) elog(ERROR, "block %d has no proof", static_cast<int>(block));
       proofs_of(made)[block] = proofs_of(kept)[block];
       row = std::copy(old, old + had, row);
     }
     old += had;
-    if (patched) fresh += (next++)->proof.rows;
+    for (; next_moved < read.moved->count &&
+           static_cast<std::uint64_t>(read.moved->rows[next_moved].ctid >> 16) == block;)
+      ++next_moved;
+    if (patched) fresh += read_rows(*next++, *read.moved);
   }
   made->rows = static_cast<std::uint64_t>(row - rows_of(made));
   return made;
@@ -123,7 +164,9 @@ void compare(Relation relation, Kept* kept, const BlocksRead& read) {
   std::uint64_t at = 0;
   while (table_scan_getnextslot(scan, ForwardScanDirection, slot)) {
     const Row row = row_of(slot);
-    if (at == kept->rows || rows_of(kept)[at].tid != row.tid || rows_of(kept)[at].hash != row.hash)
+    const Row* const there = rows_of(kept) + at;
+    if (at == kept->rows || there->tid != row.tid || there->value != row.value ||
+        (there->hash != 0 && there->hash != row.hash))
       elog(PANIC, "stale: row %d of block %d, offset %d, patches %d of %d", static_cast<int>(at),
            static_cast<int>(row.tid >> 16), static_cast<int>(row.tid & 0xffff),
            static_cast<int>(read.count), static_cast<int>(read.blocks));
@@ -152,12 +195,24 @@ Datum proof_check(PG_FUNCTION_ARGS) {
   Row* fresh = nullptr;
   std::uint64_t room = 0;
   const MemoryContext context = CurrentMemoryContext;
-  const BlocksRead read = read_unproven_blocks(
-      relation, static_cast<AttrNumber>(RelationGetNumberOfAttributes(relation)),
-      kept_blocks(map_of(kept), kept->map_pages, kept->blocks), points, [&](TupleTableSlot* slot) {
+  const KeptBlocks blocks = kept_blocks(map_of(kept), kept->map_pages, kept->blocks);
+  const MemoryContext scratch = create_scratch();
+  HeapBlocks heap =
+      begin_blocks(relation, static_cast<AttrNumber>(RelationGetNumberOfAttributes(relation)));
+  BlocksRead read = {};
+  read.blocks = heap.count;
+  read.map = read_map(heap, blocks);
+  read.moved = start_moved_rows(relation, kValueColumn);
+  heap.leaves_same = heap.notes_updates = true;
+  read_block_range(
+      heap, blocks, read.map, 0, heap.count, points, scratch,
+      [&](TupleTableSlot* slot) {
         reserve_next(context, &fresh, points.rows, &room);
         fresh[points.rows++] = row_of(slot);
-      });
+      },
+      &read);
+  end_blocks(&heap);
+  MemoryContextDelete(scratch);
   compare(relation, patch(kept, read, fresh, false), read);
   // Only what commits or is over is kept: a private reading may be kept just as well.
   save(file, *patch(kept, read, fresh, true));

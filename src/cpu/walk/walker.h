@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "cpu/scan/scan.h"
 #include "core/several_distances.h"
+#include "cpu/scan/scan.h"
 #include "cpu/scan/sum_scan.h"
 #include "cpu/walk/join_plan.h"
 #include "cpu/walk/pair_sinks.h"

@@ -64,22 +64,6 @@ inline MemoryContext create_scratch() {
                                ALLOCSET_DEFAULT_SIZES);
 }
 
-/// Reads all blocks of a table that has_provable_blocks() under the active snapshot, but for those
-/// that `kept` proves.
-template <class Row>
-BlocksRead read_unproven_blocks(Relation relation, AttrNumber last_column, const KeptBlocks& kept,
-                                const PointBuffer& points, const Row& row) {
-  const MemoryContext scratch = create_scratch();
-  HeapBlocks heap = begin_blocks(relation, last_column);
-  BlocksRead read = {};
-  read.blocks = heap.count;
-  read.map = read_map(heap, kept);
-  read_block_range(heap, kept, read.map, 0, heap.count, points, scratch, row, &read);
-  end_blocks(&heap);
-  MemoryContextDelete(scratch);
-  return read;
-}
-
 /// Columns of a tuple as collect_row() takes them. A numeric becomes the float8 of its cast.
 struct BlockColumns {
   int count;
