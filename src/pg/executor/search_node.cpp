@@ -11,6 +11,7 @@
 // - the radius is NULL, NaN or so large that engines cannot use it;
 // - the searched values are computed, and computing one of them raised an error;
 // - more rows are taken than the service returns for one search;
+// - the order descends, and a row may have NaN for its distance, which then comes first;
 // - rows without a distance are due, after all others.
 #include "pg/executor/search_node.h"
 
@@ -161,6 +162,14 @@ Reach find_reach(SearchNode* node) {
   if (!band.engine_serves) return Reach::kUnknown;
   node->near.select = band.select;
   return band.none ? Reach::kNone : Reach::kSome;
+}
+
+/// Whether a row that has NaN for its distance may come before those that have one.
+bool may_begin_with_nan(const SearchNode* node) {
+  const SearchPlan& plan = node->plan;
+  const ValueShape& shape = node->search->shape;
+  return plan.is_ordered && plan.is_descending && !plan.is_bounded &&
+         (shape.has_large || (shape.has_zero && plan.test.by->metric == Metric::kCosine));
 }
 
 /// Evaluates the value and the radius. PostgreSQL's own plan evaluates them for the first row that
@@ -497,7 +506,8 @@ void start_search(SearchNode* node) {
   const TableSearch* const search = node->search;
   const bool is_open = search != nullptr && (search->local > 0 || search->connection.socket >= 0);
   // PostgreSQL's own plan evaluates nothing for a table without rows.
-  const Reach reach = is_open && search->kept.rows > 0 ? prepare_search(node) : Reach::kUnknown;
+  const bool can = is_open && search->kept.rows > 0 && !may_begin_with_nan(node);
+  const Reach reach = can ? prepare_search(node) : Reach::kUnknown;
   if (reach == Reach::kNone) {
     node->source = SearchSource::kNone;
     return;

@@ -182,6 +182,8 @@ bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumn
   // Rows that are kept stay lifted as they are, though this snapshot may see none of them.
   const double lifted_norm = traits.shape.lifted_norm;
   if (proven == 0) traits = {.shape = rows.shape};
+  traits.shape.has_large |= rows.shape.has_large;
+  traits.shape.has_zero |= rows.shape.has_zero;
   traits.shape.lifted_norm = lifted_norm;
   kept->is_outgrown = columns.form == ValueForm::kProduct && points->rows > 0 &&
                       !lift_rows(finish_points(points), &traits.shape.lifted_norm);

@@ -47,7 +47,7 @@ constexpr std::uint64_t kMaxStagedBytes = 4 << 20;
 enum MemoryOf { kCoordinates, kIds, kScores, kPatches, kMemories };
 
 /// Changes with ParallelRead, and with what processes that share one rely on.
-constexpr std::uint32_t kVersion = 6;
+constexpr std::uint32_t kVersion = 7;
 
 /// What a process has collected of a range. In the segment that all processes map.
 struct RangeRows {
@@ -219,6 +219,8 @@ bool give_place(RangeReader* reader, RangeRows* range) {
     return false;
   if (shared->rows == 0 && rows > 0) shared->shape = range->shape;
   shared->shape.has_approximate |= range->shape.has_approximate;
+  shared->shape.has_large |= range->shape.has_large;
+  shared->shape.has_zero |= range->shape.has_zero;
   shared->dims = dims;
   range->first_row = shared->rows;
   range->first_patch = shared->patches;

@@ -135,6 +135,7 @@ bool add_numbers(RowCollector* rows, std::int64_t id, const Datum* values) {
   for (int d = 0; d < columns.count; ++d)
     set_number(rows->points, target, static_cast<std::uint32_t>(d),
                machine_number(columns.types[d], values[d]));
+  note_size(*rows->points, &rows->shape);
   return true;
 }
 

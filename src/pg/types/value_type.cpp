@@ -33,7 +33,27 @@ bool is_wanted(const PointBuffer& buffer, const ValueDemands& demands) {
   return directed;
 }
 
+template <class T>
+void note_size_of(const T* numbers, std::uint32_t count, ValueShape* shape) {
+  constexpr T kMost = 1e15F, kLeast = 1e-15F;  // whose squares single precision adds up
+  bool moderate = true, directed = false;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    moderate &= std::fabs(numbers[i]) <= kMost;
+    directed |= std::fabs(numbers[i]) >= kLeast;
+  }
+  shape->has_large |= !moderate;
+  shape->has_zero |= !directed;
+}
+
 }  // namespace
+
+void note_size(const PointBuffer& buffer, ValueShape* shape) {
+  const char* const last = last_point(buffer);
+  if (buffer.scalar == ScalarType::kFloat32)
+    note_size_of(reinterpret_cast<const float*>(last), buffer.dims, shape);
+  else if (buffer.scalar == ScalarType::kFloat64)
+    note_size_of(reinterpret_cast<const double*>(last), buffer.dims, shape);
+}
 
 const ValueType* const* value_types() { return kValueTypes; }
 
@@ -55,9 +75,12 @@ const ValueType* find_value_type(Oid type) {
 ValueFinding add_value(const ValueType& type, ValueForm form, PointBuffer* buffer,
                        ValueShape* shape, std::int64_t id, Datum value) {
   ValueFinding found = type.add.of(form)(buffer, shape, id, value);
+  if (found.problem != ValueProblem::kNone) return found;
   const bool demands = shape->demands.only_moderate || shape->demands.only_directed;
-  if (!demands || found.problem != ValueProblem::kNone || is_wanted(*buffer, shape->demands))
+  if (!demands || is_wanted(*buffer, shape->demands)) {
+    note_size(*buffer, shape);
     return found;
+  }
   drop_last_point(buffer);
   found.problem = ValueProblem::kIncomparable;
   return found;

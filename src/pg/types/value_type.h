@@ -57,7 +57,10 @@ struct ValueShape {
   bool as_stored;      ///< values count as they are, not as their type's operators see them
   ValueDemands demands;
   bool has_approximate;  ///< some boxes are
-  double lifted_norm;    ///< to which a search lifts rows (pg/types/product_test.h), or 0
+  bool has_large;  ///< a point has a coordinate that is not finite, or so large that a distance of
+                   ///< single precision may not be
+  bool has_zero;   ///< a point is so near 0 that it may have no direction
+  double lifted_norm;  ///< to which a search lifts rows (pg/types/product_test.h), or 0
 };
 
 /// The box of a value in the space of its type's index, and its SRID.
@@ -67,6 +70,9 @@ struct ValueExtent {
   std::int32_t srid;
   double low[3], high[3];
 };
+
+/// Sets ValueShape::has_large and has_zero for the point that was added last.
+void note_size(const PointBuffer& buffer, ValueShape* shape);
 
 /// Adds a value to the buffer, or nothing where there is a problem. The buffer's dims follow the
 /// shape's.
