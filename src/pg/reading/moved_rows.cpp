@@ -76,7 +76,7 @@ HeapTupleData tuple_at(const HeapBlocks& heap, Buffer buffer, OffsetNumber offse
   return tuple;
 }
 
-void note_update(MovedRows* moved, const HeapBlocks& heap, Buffer buffer,
+void remember_update(MovedRows* moved, const HeapBlocks& heap, Buffer buffer,
                  const UpdatedTuple& updated) {
   HeapTupleData tuple = tuple_at(heap, buffer, updated.offset);
   varatt_external value;
@@ -118,7 +118,7 @@ MovedRows* start_moved_rows(Relation relation, AttrNumber column) {
 
 void find_moved_rows(MovedRows* moved, const HeapBlocks& heap, SeenTuples* seen) {
   for (int i = 0; i < seen->updated_count; ++i)
-    note_update(moved, heap, seen->buffer, seen->updated[i]);
+    remember_update(moved, heap, seen->buffer, seen->updated[i]);
   if (hash_get_num_entries(moved->updates) == 0) return;
   int left = 0;
   for (int i = 0; i < seen->count; ++i) {
