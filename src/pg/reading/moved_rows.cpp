@@ -77,7 +77,7 @@ HeapTupleData tuple_at(const HeapBlocks& heap, Buffer buffer, OffsetNumber offse
 }
 
 void remember_update(MovedRows* moved, const HeapBlocks& heap, Buffer buffer,
-                 const UpdatedTuple& updated) {
+                     const UpdatedTuple& updated) {
   HeapTupleData tuple = tuple_at(heap, buffer, updated.offset);
   varatt_external value;
   if (hash_get_num_entries(moved->updates) >= kMostUpdates ||
