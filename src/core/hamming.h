@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "core/distance.h"
 #include "core/portability.h"
 
 namespace gpujoin {
@@ -60,6 +61,12 @@ inline double jaccard_distance(const std::uint64_t* a, const std::uint64_t* b,
     ones += count_bits(a[w]) + count_bits(b[w]);
   }
   return jaccard_distance(common, ones);
+}
+
+/// Returns the distance of two rows by kHamming or kJaccard.
+inline double bits_distance(Metric metric, const std::uint64_t* a, const std::uint64_t* b,
+                            std::uint32_t words) {
+  return metric == Metric::kJaccard ? jaccard_distance(a, b, words) : hamming_distance(a, b, words);
 }
 
 /// The bits in which rows that have so many ones together differ at most, where their Jaccard

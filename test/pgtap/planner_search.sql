@@ -92,12 +92,12 @@ SELECT same(q, s) FROM (VALUES ('SELECT v <-> ARRAY[3, 4]::float8[] FROM a ORDER
   ('SELECT id FROM a WHERE p <-> point(9, 9) > 9 ORDER BY id', false), ('SELECT id FROM a WHERE p <-> point(9, 9) < 3 OR id = 7 ORDER BY id', false),
   ('SELECT id FROM a WHERE random() >= 0 ORDER BY p <-> point(9, 9), id LIMIT 3', false), ('SELECT id, ctid, tableoid::regclass, xmin IS NULL FROM a ORDER BY p <-> point(9, 9), id LIMIT 3', true),
   ('SELECT id FROM a ORDER BY p <-> (SELECT p FROM b WHERE id = 102), id LIMIT 3', true), ('SELECT id FROM a WHERE p <-> (SELECT p FROM b WHERE id = 102) < 9 ORDER BY id', true)) q(q, s);
--- Values that are no finite points, and radii that are none.
 -- A row that has NaN for its distance comes first where an order descends, and last where it does not.
 CREATE TABLE nought AS SELECT id, CASE id WHEN 700 THEN '{0,0}' ELSE v END AS v, CASE id WHEN 700 THEN point 'NaN,0' ELSE p END AS p FROM a WHERE v IS NOT NULL;
 SELECT same(format('SELECT id, d FROM (SELECT id, %s AS d FROM %s) s ORDER BY d %s, id LIMIT 9', d, t, o), NULL)
 FROM unnest('{odd,nought,a}'::text[]) t, unnest('{DESC NULLS LAST,DESC,ASC}'::text[]) o,
   unnest(ARRAY['-(v <-> ARRAY[3, 4]::float8[]) * 2', '1 - (v <=> ARRAY[3, 4]::float8[])', '1 - (p <-> point(9, 9))', 'v <=> ARRAY[3, 4]::float8[]']) d;
+-- Values that are no finite points, and radii that are none.
 SELECT same(format('SELECT id, d FROM (SELECT id, v <-> %s AS d FROM a) s %s', v, w), NULL) FROM (VALUES ('ARRAY[''NaN'', 3]::float8[]'), ('ARRAY[''Infinity'', 3]::float8[]'), ('ARRAY[1, 2, 3]::float8[]'),
   ('ARRAY[]::float8[]'), ('NULL::float8[]'), ('ARRAY[1, NULL]::float8[]'), ('ARRAY[1e200, 3]::float8[]'), ('ARRAY[[1, 2]]::float8[]')) v(v), (VALUES ('WHERE d < 3 ORDER BY id'), ('ORDER BY d, id'), ('ORDER BY d, id LIMIT 7')) w(w);
 SELECT same(format('SELECT id FROM a WHERE v <-> ARRAY[3, 4]::float8[] %s ORDER BY id', c), NULL) FROM unnest(ARRAY['<= ''NaN''', '< ''Infinity''', '<= -1', '<= 0', '< 0', '<= NULL', '< 1e300']) c;

@@ -2,6 +2,8 @@
 // does, and compares what the proofs make of them with a scan under the same snapshot. Sessions
 // share what they keep through a file, so that rows serve snapshots older and newer than the one
 // under which they were read.
+#include <span>
+
 #include "pg/reading/block_rows.h"
 
 extern "C" {
@@ -69,14 +71,6 @@ const char* file_of(Relation relation) {
                   stored_file(relation).number, RelationGetNumberOfAttributes(relation));
 }
 
-/// How many rows of a block were read.
-std::uint32_t read_rows(const service::BlockPatch& patch, const MovedRows& moved) {
-  const auto in_block = std::count_if(moved.rows, moved.rows + moved.count, [&](const auto& row) {
-    return static_cast<std::uint64_t>(row.ctid) >> 16 == patch.block;
-  });
-  return patch.proof.rows - patch.same.count() - static_cast<std::uint32_t>(in_block);
-}
-
 Kept* load(const char* name) {
   Kept* const kept = static_cast<Kept*>(palloc0(sizeof(Kept)));
   FILE* const file = fopen(name, "rb");
@@ -108,19 +102,17 @@ std::uint64_t value_of(Kept* kept, std::int64_t tid) {
   return row->value;
 }
 
-/// The rows of a block: those that were read, those that stay, and those that have moved.
-Row* patch_block(Kept* kept, const service::BlockPatch& patch, const Row* old, std::uint32_t had,
-                 const Row* fresh, const MovedRows* moved, std::uint64_t* next_moved, Row* to) {
+/// Writes the rows of a block: `fresh` ones, `moved` ones, and old ones that stay. Returns their
+/// end.
+Row* patch_block(Kept* kept, const service::BlockPatch& patch, std::span<const Row> old,
+                 std::span<const Row> fresh, std::span<const service::MovedRow> moved, Row* to) {
   Row* const first = to;
-  for (std::uint32_t i = 0; i < had; ++i)
-    if (is_same(patch, static_cast<std::int64_t>(old[i].tid))) *to++ = old[i];
+  for (const Row& row : old)
+    if (is_same(patch, static_cast<std::int64_t>(row.tid))) *to++ = row;
   if (to - first != patch.same.count()) elog(PANIC, "stale: rows that stay are not kept");
-  for (; *next_moved < moved->count && moved->rows[*next_moved].ctid >> 16 == patch.block;
-       ++*next_moved) {
-    const service::MovedRow& row = moved->rows[*next_moved];
+  for (const service::MovedRow& row : moved)
     *to++ = {static_cast<std::uint64_t>(row.ctid), 0, value_of(kept, row.before)};
-  }
-  to = std::copy(fresh, fresh + patch.proof.rows - (to - first), to);
+  to = std::copy(fresh.begin(), fresh.end(), to);
   std::sort(first, to, [](const Row& a, const Row& b) { return a.tid < b.tid; });
   return to;
 }
@@ -135,23 +127,27 @@ Kept* patch(Kept* kept, const BlocksRead& read, const Row* fresh, bool only_last
   std::memcpy(map_of(made), read.map.lsns, read.map.pages * sizeof(std::uint64_t));
   Row *row = rows_of(made), *old = rows_of(kept);
   const service::BlockPatch* next = read.patches;
-  std::uint64_t next_moved = 0;
+  const service::MovedRow *moved = read.moved->rows, *const end = moved + read.moved->count;
   for (std::uint64_t block = 0; block < read.blocks; ++block) {
     const std::uint32_t had = block < kept->blocks ? proofs_of(kept)[block].rows : 0;
     const bool patched = next < read.patches + read.count && next->block == block;
+    const auto* const end_moved = std::find_if(moved, end, [block](const auto& other) {
+      return static_cast<std::uint64_t>(other.ctid) >> 16 != block;
+    });
+    const auto count_moved = static_cast<std::uint32_t>(end_moved - moved);
+    const std::uint32_t count = patched ? next->proof.rows - next->same.count() - count_moved : 0;
     if (patched && (next->lasts || !only_lasting)) {
       proofs_of(made)[block] = next->proof;
-      row = patch_block(kept, *next, old, had, fresh, read.moved, &next_moved, row);
+      row = patch_block(kept, *next, {old, had}, {fresh, count}, {moved, count_moved}, row);
     } else {
       if (block >= kept->blocks) elog(ERROR, "block %d has no proof", static_cast<int>(block));
       proofs_of(made)[block] = proofs_of(kept)[block];
       row = std::copy(old, old + had, row);
     }
     old += had;
-    for (; next_moved < read.moved->count &&
-           static_cast<std::uint64_t>(read.moved->rows[next_moved].ctid >> 16) == block;)
-      ++next_moved;
-    if (patched) fresh += read_rows(*next++, *read.moved);
+    fresh += count;
+    moved = end_moved;
+    if (patched) ++next;
   }
   made->rows = static_cast<std::uint64_t>(row - rows_of(made));
   return made;

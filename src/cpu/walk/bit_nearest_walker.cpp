@@ -10,7 +10,8 @@ namespace {
 constexpr std::uint32_t kBlockGroups = 64;  // right groups that stay in the cache
 constexpr std::uint32_t kSpanGroups = 16;   // that are compared before radii shrink
 
-/// The least distance of two rows with so many ones, all of the fewer ones common.
+/// Returns the distance of two rows if all ones of the row with fewer ones are common. No two rows
+/// with these numbers of ones are nearer.
 double least_distance_of(Metric metric, std::uint32_t fewer, std::uint32_t more) {
   return metric == Metric::kJaccard ? jaccard_distance(fewer, fewer + more)
                                     : static_cast<double>(more - fewer);
@@ -53,7 +54,8 @@ void BitNearestWalker::walk(std::uint32_t group) {
   writer_.serve_caller();
 }
 
-/// A bound on the distances of rows with so many ones and right rows of a block.
+/// Returns a lower bound on the distance of a left row with `fewest` to `most` ones from right rows
+/// `first` to `end` - 1.
 double BitNearestWalker::least_distance(std::uint32_t fewest, std::uint32_t most,
                                         std::uint32_t first, std::uint32_t end) const {
   const std::uint32_t low = plan_.right->ones[first], high = plan_.right->ones[end - 1];
@@ -61,19 +63,19 @@ double BitNearestWalker::least_distance(std::uint32_t fewest, std::uint32_t most
   return fewest > high ? least_distance_of(plan_.metric, high, fewest) : 0;
 }
 
-/// The bits in which rows of a block within the radius of a left row differ at most; negative where
-/// there are none.
+/// Returns how many bits of a left row and of a right row within its radius may differ. Negative if
+/// the block cannot have such a row.
 std::int64_t BitNearestWalker::most_differing_within(std::uint32_t place,
                                                      const Visit& visit) const {
   if (plan_.metric == Metric::kHamming) return static_cast<std::int64_t>(radii_[place]);
-  // most_differing() goes up or down by one with each further one. It rises on the whole, as no
-  // more than half of them are common.
+  // most_differing() rises with the number of ones, because at most half of them are common. It
+  // falls by a few in between.
   constexpr std::int64_t kFall = 6;
   const std::uint32_t ones = plan_.left->ones[first_ + place] + plan_.right->ones[visit.end - 1];
   return most_differing(ones, radii_[place]) + kFall;
 }
 
-/// The blocks of right rows by their bounds for left rows with so many ones.
+/// Sorts the blocks of right rows by their bounds for left rows with `fewest` to `most` ones.
 void BitNearestWalker::order_visits(std::uint32_t fewest, std::uint32_t most) {
   constexpr std::uint32_t kBlockRows = kBlockGroups * kGroupPoints;
   const std::uint32_t rows = plan_.right->rows();

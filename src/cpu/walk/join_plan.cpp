@@ -24,8 +24,7 @@ void find_bits(const JoinPlan& plan, std::uint32_t position, const std::uint32_t
   const std::uint32_t words = plan.right_points->dims;
   for (std::size_t i = 0; i < count; ++i) {
     const auto* const b = point<std::uint64_t>(*plan.right_points, plan.right->rows[neighbors[i]]);
-    raws[i] = plan.metric == Metric::kJaccard ? jaccard_distance(a, b, words)
-                                              : hamming_distance(a, b, words);
+    raws[i] = bits_distance(plan.metric, a, b, words);
   }
 }
 

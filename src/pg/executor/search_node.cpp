@@ -64,11 +64,11 @@ struct SearchReport {
 
 /// Neighbors of the value, and how many of them were returned.
 struct Neighbors {
-  double select;         ///< maximum engine distance of rows within the radius
-  std::uint64_t asked;   ///< number of neighbors that the last search asked for
-  std::uint64_t next;    ///< first row of TableSearch::found after `group`
-  std::uint64_t passed;  ///< number of rows that passed the quals
-  RankedRow* group;      ///< [group_count] sorted rows that are returned next
+  double select;         ///< engine's distance for the radius.
+  std::uint64_t asked;   ///< count of the last search.
+  std::uint64_t next;    ///< position in TableSearch::found after `group`.
+  std::uint64_t passed;  ///< count of rows that passed the quals.
+  RankedRow* group;      ///< [group_count] sorted rows, returned next.
   std::uint64_t group_count, group_room, group_next;
 };
 

@@ -25,19 +25,19 @@ inline std::uint64_t most_neighbors(std::uint64_t rows) {
 
 /// Describes the search, but for its expressions. Plain bytes in CustomScan.
 struct SearchPlan {
-  SimilarityTest test;    ///< of the ORDER BY if there is one, else of the radius
-  SimilarityTest radius;  ///< how the condition compares the distance with the radius
-  bool is_ordered;        ///< by an expression that rises or falls with the distance
-  bool is_descending;     ///< the expression falls: ORDER BY ... DESC
+  SimilarityTest test;    ///< of the ORDER BY if there is one, else of the radius.
+  SimilarityTest radius;  ///< comparison of the distance with the radius.
+  bool is_ordered;        ///< by an expression that rises or falls with the distance.
+  bool is_descending;     ///< ORDER BY ... DESC: the expression falls.
   bool nulls_first;
-  bool is_bounded;      ///< only rows within a radius
-  bool is_computed;     ///< the searched values are computed from columns
-  bool may_raise;       ///< computing them may raise errors, which are dropped
-  bool is_kept;         ///< the service had the table at planning time
-  bool searches_first;  ///< build the index for the first search; else for the second one
-  bool drops_errors;  ///< drop errors of the value and the radius; a table scan raises them if due
-  double expected;    ///< rows that the plan above is expected to take
-  std::uint64_t limit;  ///< LIMIT + OFFSET as planned; 0: unknown
+  bool is_bounded;      ///< only rows within a radius are wanted.
+  bool is_computed;     ///< the searched values are computed from columns.
+  bool may_raise;       ///< computing them may raise errors. The node drops these.
+  bool is_kept;         ///< the service had the table at planning time.
+  bool searches_first;  ///< the first search builds the index, else the second one.
+  bool drops_errors;    ///< the node drops errors of the value and the radius. A scan raises them.
+  double expected;      ///< rows that the plan above is expected to take.
+  std::uint64_t limit;  ///< LIMIT + OFFSET as planned, or 0.
 };
 
 /// The expressions of a plan: CustomScan::custom_exprs.

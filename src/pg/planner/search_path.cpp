@@ -63,10 +63,10 @@ const SimilarityClause& values_of(const SearchClause& clause) {
 struct SearchPath {
   CustomPath custom;  // first: PostgreSQL knows no more than this
   SearchClause clause;
-  bool is_kept;       ///< the service has the table
-  bool drops_errors;  ///< as SearchPlan has it
-  double taken;       ///< most rows that the plan above takes; 0: all
-  double expected;    ///< rows that the node is expected to find for that
+  bool is_kept;       ///< the service has the table.
+  bool drops_errors;  ///< SearchPlan::drops_errors.
+  double taken;       ///< largest number of rows that the plan above takes, or 0 for all.
+  double expected;    ///< rows that the node is expected to find for the plan above.
 };
 
 // ---- Conditions and orders

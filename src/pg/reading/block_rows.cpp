@@ -12,7 +12,7 @@ extern "C" {
 namespace gpujoin {
 namespace {
 
-/// After so many a row that makes all rows useless is noticed.
+/// The reader looks after this many blocks whether a row has made all rows useless.
 constexpr BlockNumber kBlocksAtOnce = 64;
 
 /// Returns true if rows that are kept need not be read again: they are known by their ctids, and no

@@ -23,9 +23,9 @@
 // transactions that extend a table at once leave such pages, and VACUUM leaves them as they are. If
 // it had tuples, LSN 0 proves nothing. These were written without WAL: by wal_level = minimal in
 // the transaction that made the file, whose relations are left out until it is over, as its new
-// rows are visible to nobody else and may be frozen already. LSNs
-// repeat if the end of the WAL is lost, in a crash of the server. Rows are kept by a program that
-// the crash ends, as it ends all backends, before WAL is written again.
+// rows are visible to nobody else and may be frozen already. LSNs repeat if the end of the WAL is
+// lost, in a crash of the server. Rows are kept by a program that the crash ends, as it ends all
+// backends, before WAL is written again.
 //
 // 2. The same tuples are seen, by one of two proofs.
 // kAllVisible: PD_ALL_VISIBLE was set when the block was read. Who sets it has found that each
@@ -113,12 +113,17 @@ bool is_decided(const HeapBlocks& heap, HeapTupleHeader tuple, bool* exists,
   return true;
 }
 
-/// Whether a tuple that the snapshot sees is among those that were read with `kept` (5. above).
+/// Whether a tuple was on the page when its block was read with `kept` (5. above).
+bool was_there(const HeapBlocks& heap, const BlockProof& kept, HeapTupleHeader tuple) {
+  const TransactionId xmin = HeapTupleHeaderGetRawXmin(tuple);
+  return (tuple->t_infomask & HEAP_MOVED) == 0 && TransactionIdIsNormal(xmin) &&
+         HeapTupleHeaderXminCommitted(tuple) && with_epoch(heap, xmin) < kept.horizon;
+}
+
+/// Whether a tuple that the snapshot sees is among those that were read with `kept`.
 bool is_kept(const HeapBlocks& heap, const BlockProof& kept, HeapTupleHeader tuple) {
   const std::uint16_t bits = tuple->t_infomask;
-  const TransactionId xmin = HeapTupleHeaderGetRawXmin(tuple);
-  return (bits & HEAP_MOVED) == 0 && TransactionIdIsNormal(xmin) &&
-         HeapTupleHeaderXminCommitted(tuple) && with_epoch(heap, xmin) < kept.horizon &&
+  return was_there(heap, kept, tuple) &&
          ((bits & HEAP_XMAX_INVALID) != 0 || HEAP_XMAX_IS_LOCKED_ONLY(bits));
 }
 
@@ -132,10 +137,8 @@ void note_update(const HeapBlocks& heap, const BlockProof* kept, const HeapTuple
       !HeapTupleHeaderXminCommitted(header) ||
       ItemPointerEquals(&header->t_ctid, const_cast<ItemPointer>(&tuple.t_self)))
     return;
-  const TransactionId xmin = HeapTupleHeaderGetRawXmin(header);
   const TransactionId xmax = HeapTupleHeaderGetRawXmax(header);
-  const bool is_kept = kept != nullptr && kept->state != BlockState::kUnproven &&
-                       TransactionIdIsNormal(xmin) && with_epoch(heap, xmin) < kept->horizon &&
+  const bool is_kept = kept != nullptr && was_there(heap, *kept, header) &&
                        with_epoch(heap, xmax) > kept->newest_xid;
   seen->updated[seen->updated_count++] = {ItemPointerGetOffsetNumber(&tuple.t_self), is_kept, xmax,
                                           header->t_ctid};
@@ -154,8 +157,7 @@ void see_tuples(const HeapBlocks& heap, BlockNumber block, const BlockProof* kep
   proof->horizon = heap.horizon;
   seen->count = seen->updated_count = 0;
   seen->same = {};
-  const bool leaves_same =
-      heap.leaves_same && kept != nullptr && kept->state != BlockState::kUnproven;
+  const bool leaves_same = heap.leaves_same && kept != nullptr;
   const OffsetNumber last = PageGetMaxOffsetNumber(page);
   for (OffsetNumber offset = FirstOffsetNumber; offset <= last; ++offset) {
     const ItemId item = PageGetItemId(page, offset);
@@ -251,7 +253,8 @@ bool visit_block(const HeapBlocks& heap, BlockNumber block, const BlockProof* ke
   CHECK_FOR_INTERRUPTS();
   const Buffer buffer =
       ReadBufferExtended(heap.relation, MAIN_FORKNUM, block, RBM_NORMAL, heap.strategy);
-  if (kept != nullptr && kept->state != BlockState::kUnproven) {
+  if (kept != nullptr && kept->state == BlockState::kUnproven) kept = nullptr;
+  if (kept != nullptr) {
     LockBuffer(buffer, BUFFER_LOCK_SHARE);
     const XLogRecPtr lsn = BufferGetLSNAtomic(buffer);
     LockBuffer(buffer, BUFFER_LOCK_UNLOCK);

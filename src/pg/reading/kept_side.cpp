@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "core/hamming.h"
-#include "pg/geometry/inner_product.h"
 #include "pg/reading/block_rows.h"
 #include "pg/service/reach_service.h"
 #include "pg/settings.h"
@@ -192,11 +190,7 @@ bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumn
   kept->kept = true;
   kept->as_found = is_used && is_as_found(read, blocks);
   kept->rows = proven + points->rows;
-  kept->dims = columns.shape == Shape::kBoxes        ? 2 * shape->dims
-               : columns.form == ValueForm::kProduct ? shape->dims + kLiftedDims
-               : points->scalar == ScalarType::kBits
-                   ? (shape->dims + kBitsPerWord - 1) / kBitsPerWord
-                   : shape->dims;
+  kept->dims = points->rows > 0 ? points->dims : table.dims;
   kept->table = {.rows = finish_points(points),
                  .map_lsns = read.map.lsns,
                  .map_pages = read.map.pages,

@@ -9,13 +9,13 @@
 namespace gpujoin {
 
 struct KeptSide {
-  bool kept;           ///< false: the rows are all with the backend
-  bool as_found;       ///< the service has all rows and all proofs
-  bool is_unfit;       ///< the values read make no dataset in memory, so the table is not kept
-  bool is_outgrown;    ///< the values read are longer than those kept: all have to be read anew
-  TablePatches table;  ///< for the service
-  std::uint64_t rows;  ///< of the table, as the snapshot has it
-  std::uint32_t dims;  ///< numbers of each, as Dataset has it
+  bool kept;           ///< the service keeps the table. If not, the backend has all rows.
+  bool as_found;       ///< the service has all rows and all proofs.
+  bool is_unfit;       ///< the values make no dataset in memory.
+  bool is_outgrown;    ///< a value is longer than those kept. All have to be read anew.
+  TablePatches table;  ///< for the service.
+  std::uint64_t rows;  ///< of the table, as the snapshot sees it.
+  std::uint32_t dims;  ///< Dataset::dims.
 };
 
 /// Who reads a table. To a function it was named: the current user has to have the privilege, and a
@@ -37,8 +37,8 @@ const char* why_not_kept();
 /// Reads a table for side 0 or 1 of the join that `connection` is for. False where the table cannot
 /// stay, or has rows of several kinds: then it has to be read whole, into other `points`. Else
 /// these have the rows that were read, and *kept the number of the others. With `anew` it reads all
-/// rows, whatever is kept. What it holds is in the current memory context. Raises errors of
-/// reading, as read_points() does.
+/// rows, whatever is kept. Allocates in the current memory context. Raises errors of reading, as
+/// read_points() does.
 bool read_kept_side(Connection* connection, std::uint32_t side, const SideColumns& columns,
                     TableReader reader, PointBuffer* points, ValueShape* shape, KeptSide* kept,
                     bool anew = false);

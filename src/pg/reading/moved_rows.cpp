@@ -9,7 +9,7 @@
 //
 // 2. The tuple `after` came of it by an update: `before` names its ctid, and the transaction that
 // deleted `before` inserted `after`. A ctid may be vacuumed and used again, but then it has a tuple
-// of a later transaction. What came of `after` by another update came of `before`, too.
+// of a later transaction. If `after` is updated again, the new tuple has come of `before`, too.
 //
 // 3. The values are the same if both tuples have the same pointer to a value out of line. An update
 // that stores a value of its own gives it an OID that no value of the TOAST table has, dead ones

@@ -90,12 +90,12 @@ struct ParallelRead {
   int value_type;       ///< position in value_types(), or -1
   ScalarType scalar;
   ValueForm form;
-  bool as_stored;         ///< ValueShape::as_stored
-  ValueDemands demands;   ///< likewise
-  bool filter_may_raise;  ///< ScanFilter::may_raise
-  bool leaves_same;       ///< of HeapBlocks
-  std::uint64_t limit;    ///< PointBuffer::limit
-  int leader;             ///< whose descriptors these are:
+  bool as_stored;         ///< ValueShape::as_stored.
+  ValueDemands demands;   ///< ValueShape::demands.
+  bool filter_may_raise;  ///< ScanFilter::may_raise.
+  bool leaves_same;       ///< HeapBlocks::leaves_same.
+  std::uint64_t limit;    ///< PointBuffer::limit.
+  int leader;             ///< process that has the descriptors in `files`.
   int files[kMemories];
   std::uint64_t reserved[kMemories];
   SharedProof proof;

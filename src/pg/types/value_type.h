@@ -56,11 +56,10 @@ struct ValueShape {
   std::int32_t srid;   ///< of geometries
   bool as_stored;      ///< values count as they are, not as their type's operators see them
   ValueDemands demands;
-  bool has_approximate;  ///< some boxes are
-  bool has_large;  ///< a point has a coordinate that is not finite, or so large that a distance of
-                   ///< single precision may not be
-  bool has_zero;   ///< a point is so near 0 that it may have no direction
-  double lifted_norm;  ///< to which a search lifts rows (pg/types/product_test.h), or 0
+  bool has_approximate;  ///< some boxes are larger than those that operators compare.
+  bool has_large;        ///< the distance of some point may overflow or be NaN.
+  bool has_zero;         ///< some point is so near 0 that it may have no direction.
+  double lifted_norm;    ///< norm of lifted rows (pg/types/product_test.h), or 0.
 };
 
 /// The box of a value in the space of its type's index, and its SRID.

@@ -31,41 +31,33 @@ std::vector<std::uint64_t> changed_rows(const Dataset& rows, const TableChanges&
 }
 
 /// The raw distances of the request's left row and rows in the slots. Sums end early beyond `most`.
-template <class T>
 std::vector<double> raws_of(const JoinRequest& request, const std::vector<std::uint64_t>& slots,
                             double most) {
-  const Dataset& rows = request.right();
+  const Dataset &left = request.left(), &rows = request.right();
   std::vector<double> raws(slots.size());
-  raw_distances(
-      request.metric(), point<T>(request.left(), 0), slots.size(),
-      [&](std::size_t i) { return point<T>(rows, slots[i]); }, rows.dims, raws.data(), most);
-  return raws;
-}
-
-/// The same of bits.
-template <>
-std::vector<double> raws_of<std::uint64_t>(const JoinRequest& request,
-                                           const std::vector<std::uint64_t>& slots, double) {
-  const Dataset& rows = request.right();
-  const auto* const left = point<std::uint64_t>(request.left(), 0);
-  std::vector<double> raws(slots.size());
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    const auto* const right = point<std::uint64_t>(rows, slots[i]);
-    raws[i] = request.metric() == Metric::kJaccard ? jaccard_distance(left, right, rows.dims)
-                                                   : hamming_distance(left, right, rows.dims);
-  }
+  const auto add_up = [&]<class T>(const T* value) {
+    const auto other = [&](std::size_t i) { return point<T>(rows, slots[i]); };
+    raw_distances(request.metric(), value, slots.size(), other, rows.dims, raws.data(), most);
+  };
+  if (rows.scalar == ScalarType::kFloat32)
+    add_up(point<float>(left, 0));
+  else if (rows.scalar == ScalarType::kFloat64)
+    add_up(point<double>(left, 0));
+  else
+    for (std::size_t i = 0; i < slots.size(); ++i)
+      raws[i] = bits_distance(request.metric(), point<std::uint64_t>(left, 0),
+                              point<std::uint64_t>(rows, slots[i]), rows.dims);
   return raws;
 }
 
 /// The rows in changed and new slots that lie within eps of the request's left row, in order.
-template <class T>
 std::vector<FoundRow> find_changed(const JoinRequest& request, double eps,
                                    const TableChanges& changes) {
   const Dataset& rows = request.right();
   const Metric metric = request.metric();
   const std::vector<std::uint64_t> slots = changed_rows(rows, changes);
   const double most = is_of_bits(metric) ? eps : make_threshold(metric, eps).raw;
-  const std::vector<double> raws = raws_of<T>(request, slots, most);
+  const std::vector<double> raws = raws_of(request, slots, most);
   std::vector<FoundRow> found;
   for (std::size_t i = 0; i < slots.size(); ++i)
     if (raws[i] <= most && is_finite_row(rows, slots[i]))
@@ -94,11 +86,7 @@ Status search_table(SearchBatches& searches, const JoinRequest& request, const T
     if (are_all || found.size() >= count || spare >= most_spare) break;
   }
   const double eps = found.size() < count ? request.eps() : found[count - 1].distance;
-  const ScalarType scalar = request.right().scalar;
-  const std::vector<FoundRow> changed =
-      scalar == ScalarType::kBits      ? find_changed<std::uint64_t>(request, eps, changes)
-      : scalar == ScalarType::kFloat32 ? find_changed<float>(request, eps, changes)
-                                       : find_changed<double>(request, eps, changes);
+  const std::vector<FoundRow> changed = find_changed(request, eps, changes);
   const auto unchanged = static_cast<std::ptrdiff_t>(found.size());
   found.insert(found.end(), changed.begin(), changed.end());
   std::inplace_merge(found.begin(), found.begin() + unchanged, found.end(), comes_before);

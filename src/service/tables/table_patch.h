@@ -10,7 +10,8 @@
 namespace gpujoin::service {
 
 struct TablePatch {
-  /// A block. Rows that come to it lie together in `rows` and `moved`.
+  /// A block. Rows that come to it lie together in `rows` from `first_row` on, and in `moved` from
+  /// `first_moved` on.
   struct Block : BlockPatch {
     std::uint64_t first_row, first_moved;
     std::uint32_t new_rows, moved_rows;
@@ -18,7 +19,8 @@ struct TablePatch {
     std::uint32_t coming_rows() const { return new_rows + moved_rows; }
   };
 
-  /// The id and the point of a row that comes to a block, the new rows first.
+  /// The id, the point and the score of a row that comes to a block, the new rows first. The score
+  /// is 0 if rows are not scored.
   std::int64_t id(const Block& block, std::uint32_t row) const {
     return row < block.new_rows ? rows.ids.as<std::int64_t>()[block.first_row + row]
                                 : moved[block.first_moved + row - block.new_rows].ctid;
@@ -27,6 +29,11 @@ struct TablePatch {
     return row < block.new_rows
                ? rows.coordinates.data() + (block.first_row + row) * bytes
                : moved_points.get() + (block.first_moved + row - block.new_rows) * bytes;
+  }
+
+  double score(const Block& block, std::uint32_t row) const {
+    return rows.scored() && row < block.new_rows ? rows.scores.as<double>()[block.first_row + row]
+                                                 : 0;
   }
 
   std::vector<Block> blocks;  ///< ascending

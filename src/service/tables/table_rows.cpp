@@ -10,13 +10,6 @@
 namespace gpujoin::service {
 namespace {
 
-/// 0 if the rows have no scores.
-double score_of(const TablePatch& patch, const TablePatch::Block& block, std::uint32_t row) {
-  return patch.rows.scored() && row < block.new_rows
-             ? patch.rows.scores.as<double>()[block.first_row + row]
-             : 0;
-}
-
 constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
 constexpr std::int64_t kNoRow = 0;  ///< the id of an empty slot; those of rows are ctids
 
@@ -64,7 +57,7 @@ bool TableRows::lacks_blocks(const TablePatch& patch) const {
 bool TableRows::has_same_row(std::uint64_t slot, const TablePatch& patch,
                              const TablePatch::Block& block, std::uint32_t row) const {
   const std::uint64_t bytes = points_.row_bytes();
-  const double score = score_at(slot), other = score_of(patch, block, row);
+  const double score = score_at(slot), other = patch.score(block, row);
   return id_at(slot) == patch.id(block, row) &&
          std::memcmp(points_.row(slot), patch.point(block, row, bytes), bytes) == 0 &&
          std::memcmp(&score, &other, sizeof score) == 0;
@@ -289,7 +282,7 @@ void TableRows::put(const TablePatch& patch, const TablePatch::Block& block) {
   const std::vector<std::uint32_t> places = places_of(patch, block);
   const auto set_row_of_patch = [&](std::uint64_t slot, std::uint32_t row) {
     set_row(slot, patch.point(block, row, points_.row_bytes()), patch.id(block, row),
-            score_of(patch, block, row));
+            patch.score(block, row));
   };
   for (std::uint32_t row = 0; row < places.size(); ++row) {
     if (places[row] == kNowhere) continue;

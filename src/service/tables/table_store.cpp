@@ -30,7 +30,7 @@ bool is_same_relation(const TableKey& a, const TableKey& b) {
          std::memcmp(a.columns, b.columns, a.columns_bytes) == 0;
 }
 
-/// Whether so many slots are empty that the rows are moved together.
+/// Returns true if more than a quarter of the slots are empty. Then the rows are packed.
 bool is_sparse(const TableRows& rows) { return rows.holes() > rows.slots() / 4; }
 
 /// Whether slots without rows have to go. No bits mark such a slot, but a search does not look at
